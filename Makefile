@@ -1,0 +1,51 @@
+# Two commands do all the set-up on a fresh machine: `make run` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv pip
+ARGS ?=
+
+.PHONY: help setup run test lint types bench interop faults lock clean
+
+help:
+	@echo "make run      start one broker on 127.0.0.1:9092, data under ./data"
+	@echo "make test     set up everything, then lint, types and tests"
+	@echo "make setup    all extras and the development tools"
+	@echo "make bench    Headrace beside Apache Kafka and others (ONLY=<part> for one part)"
+	@echo "make interop  clients and tools of other languages against Headrace"
+
+$(BIN)/uv:
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install -q --disable-pip-version-check uv
+
+$(VENV)/.base: $(BIN)/uv requirements/base.lock pyproject.toml
+	@$(UV) install -q -r requirements/base.lock
+	@$(UV) install -q --no-deps -e .
+	@touch $@
+
+$(VENV)/.all: $(BIN)/uv requirements/all.lock pyproject.toml
+	@$(UV) install -q -r requirements/all.lock
+	@$(UV) install -q --no-deps -e .
+	@touch $@ $(VENV)/.base
+
+setup: $(VENV)/.all
+
+run: $(VENV)/.base
+	@$(BIN)/headrace up $(ARGS)
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: setup
+	@$(BIN)/mypy
+
+test: lint types
+	@$(BIN)/pytest -n 2 $(ARGS)
+
+lock: $(BIN)/uv
+	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/base.lock
+	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header --all-extras --group dev pyproject.toml -o requirements/all.lock
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache
