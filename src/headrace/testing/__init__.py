@@ -1,0 +1,1 @@
+"""Real parts for tests: a ZooKeeper server and brokers, started on free ports and stopped again."""
