@@ -1,0 +1,1 @@
+"""One module per API, generated; see `headrace.wire.schema` for how to read them."""

@@ -1,0 +1,102 @@
+"""AlterConfigs (API key 33). Made by tools/generate_messages.py: change that."""
+
+from __future__ import annotations
+
+from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
+
+
+class AlterableConfig(Message):
+    __slots__ = ("name", "value")
+    FLEXIBLE = 2
+    FIELDS = (
+        Field("name", "string", (0, ALWAYS), default=""),
+        Field("value", "string", (0, ALWAYS), nullable=(0, ALWAYS), default=""),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        value: str | None = "",
+    ) -> None:
+        self.name = name
+        self.value = value
+
+
+class AlterConfigsResource(Message):
+    __slots__ = ("configs", "resource_name", "resource_type")
+    FLEXIBLE = 2
+    FIELDS = (
+        Field("resource_type", "int8", (0, ALWAYS), default=0),
+        Field("resource_name", "string", (0, ALWAYS), default=""),
+        Field("configs", "struct", (0, ALWAYS), array=True, struct=AlterableConfig),
+    )
+
+    def __init__(
+        self,
+        resource_type: int = 0,
+        resource_name: str = "",
+        configs: list[AlterableConfig] | None = None,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configs = [] if configs is None else configs
+
+
+class AlterConfigsRequest(Request):
+    __slots__ = ("resources", "validate_only")
+    API_KEY = 33
+    VERSIONS = (0, 2)
+    FLEXIBLE = 2
+    FIELDS = (
+        Field("resources", "struct", (0, ALWAYS), array=True, struct=AlterConfigsResource),
+        Field("validate_only", "bool", (0, ALWAYS), default=False),
+    )
+
+    def __init__(
+        self,
+        resources: list[AlterConfigsResource] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        self.resources = [] if resources is None else resources
+        self.validate_only = validate_only
+
+
+class AlterConfigsResourceResponse(Message):
+    __slots__ = ("error_code", "error_message", "resource_name", "resource_type")
+    FLEXIBLE = 2
+    FIELDS = (
+        Field("error_code", "int16", (0, ALWAYS), default=0),
+        Field("error_message", "string", (0, ALWAYS), nullable=(0, ALWAYS), default=""),
+        Field("resource_type", "int8", (0, ALWAYS), default=0),
+        Field("resource_name", "string", (0, ALWAYS), default=""),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = "",
+        resource_type: int = 0,
+        resource_name: str = "",
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+
+
+class AlterConfigsResponse(Response):
+    __slots__ = ("responses", "throttle_time_ms")
+    API_KEY = 33
+    FLEXIBLE = 2
+    FIELDS = (
+        Field("throttle_time_ms", "int32", (0, ALWAYS), default=0),
+        Field("responses", "struct", (0, ALWAYS), array=True, struct=AlterConfigsResourceResponse),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        responses: list[AlterConfigsResourceResponse] | None = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.responses = [] if responses is None else responses

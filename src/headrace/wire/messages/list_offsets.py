@@ -1,0 +1,128 @@
+"""ListOffsets (API key 2). Made by tools/generate_messages.py: change that."""
+
+from __future__ import annotations
+
+from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
+
+
+class ListOffsetsPartition(Message):
+    __slots__ = ("current_leader_epoch", "partition_index", "timestamp")
+    FLEXIBLE = 6
+    FIELDS = (
+        Field("partition_index", "int32", (1, ALWAYS), default=0),
+        Field("current_leader_epoch", "int32", (4, ALWAYS), default=-1),
+        Field("timestamp", "int64", (1, ALWAYS), default=0),
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        current_leader_epoch: int = -1,
+        timestamp: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.current_leader_epoch = current_leader_epoch
+        self.timestamp = timestamp
+
+
+class ListOffsetsTopic(Message):
+    __slots__ = ("name", "partitions")
+    FLEXIBLE = 6
+    FIELDS = (
+        Field("name", "string", (1, ALWAYS), default=""),
+        Field("partitions", "struct", (1, ALWAYS), array=True, struct=ListOffsetsPartition),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[ListOffsetsPartition] | None = None,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is None else partitions
+
+
+class ListOffsetsRequest(Request):
+    __slots__ = ("isolation_level", "replica_id", "timeout_ms", "topics")
+    API_KEY = 2
+    VERSIONS = (1, 10)
+    FLEXIBLE = 6
+    FIELDS = (
+        Field("replica_id", "int32", (1, ALWAYS), default=0),
+        Field("isolation_level", "int8", (2, ALWAYS), default=0),
+        Field("topics", "struct", (1, ALWAYS), array=True, struct=ListOffsetsTopic),
+        Field("timeout_ms", "int32", (10, ALWAYS), default=0),
+    )
+
+    def __init__(
+        self,
+        replica_id: int = 0,
+        isolation_level: int = 0,
+        topics: list[ListOffsetsTopic] | None = None,
+        timeout_ms: int = 0,
+    ) -> None:
+        self.replica_id = replica_id
+        self.isolation_level = isolation_level
+        self.topics = [] if topics is None else topics
+        self.timeout_ms = timeout_ms
+
+
+class ListOffsetsPartitionResponse(Message):
+    __slots__ = ("error_code", "leader_epoch", "offset", "partition_index", "timestamp")
+    FLEXIBLE = 6
+    FIELDS = (
+        Field("partition_index", "int32", (1, ALWAYS), default=0),
+        Field("error_code", "int16", (1, ALWAYS), default=0),
+        Field("timestamp", "int64", (1, ALWAYS), default=-1),
+        Field("offset", "int64", (1, ALWAYS), default=-1),
+        Field("leader_epoch", "int32", (4, ALWAYS), default=-1),
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        timestamp: int = -1,
+        offset: int = -1,
+        leader_epoch: int = -1,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.timestamp = timestamp
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+
+
+class ListOffsetsTopicResponse(Message):
+    __slots__ = ("name", "partitions")
+    FLEXIBLE = 6
+    FIELDS = (
+        Field("name", "string", (1, ALWAYS), default=""),
+        Field("partitions", "struct", (1, ALWAYS), array=True, struct=ListOffsetsPartitionResponse),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[ListOffsetsPartitionResponse] | None = None,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is None else partitions
+
+
+class ListOffsetsResponse(Response):
+    __slots__ = ("throttle_time_ms", "topics")
+    API_KEY = 2
+    FLEXIBLE = 6
+    FIELDS = (
+        Field("throttle_time_ms", "int32", (2, ALWAYS), default=0),
+        Field("topics", "struct", (1, ALWAYS), array=True, struct=ListOffsetsTopicResponse),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[ListOffsetsTopicResponse] | None = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is None else topics

@@ -1,0 +1,59 @@
+"""What a message looks like in each version.
+
+A message is one Python class for all versions of an API; its FIELDS say which versions carry which field.
+Encoding drops what the version does not have (and writes an empty value where it cannot say null); decoding
+leaves such fields at their defaults. `codec.py` compiles these tables: one reader and one writer per class
+and version.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar, NamedTuple
+
+ZERO_UUID = uuid.UUID(int=0)
+ALWAYS = 32767
+"""The upper end of a version range that is still open."""
+
+
+class Field(NamedTuple):
+    name: str
+    kind: str
+    """bool, int8…int64, uint16, float64, string, bytes, records, uuid, or struct."""
+    versions: tuple[int, int] = (0, ALWAYS)
+    array: bool = False
+    nullable: tuple[int, int] | None = None
+    tag: int | None = None
+    default: object = None
+    struct: type[Message] | None = None
+
+
+class Message:
+    """Base of every message and of every struct inside one; equal when all fields are."""
+
+    __slots__ = ()
+    FIELDS: ClassVar[tuple[Field, ...]] = ()
+    FLEXIBLE: ClassVar[int] = ALWAYS
+    """The first version with compact lengths and tagged fields."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, field.name) == getattr(other, field.name) for field in self.FIELDS)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in self.FIELDS)
+        return f"{type(self).__name__}({shown})"
+
+
+class Request(Message):
+    """A request to a broker, with the key and the versions of its API."""
+
+    __slots__ = ()
+    API_KEY: ClassVar[int]
+    VERSIONS: ClassVar[tuple[int, int]]
+
+
+class Response(Message):
+    __slots__ = ()
+    API_KEY: ClassVar[int]
