@@ -1,0 +1,323 @@
+"""The records inside a batch: decoding any codec, and building batches.
+
+The decoder walks untrusted bytes: whatever they hold, it returns exactly the records the header promises or
+raises one KafkaError (INVALID_RECORD), in time and memory bounded by the decompressed size allowed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headrace.wire.batch import (
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    LOG_APPEND_TIME,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    BatchHeader,
+    Buffer,
+    compute_crc,
+    parse_header,
+)
+from headrace.wire.compression import DEFAULT_LIMIT, Codec, CompressionError, compress, decompress
+from headrace.wire.errors import ErrorCode, KafkaError
+
+Header = tuple[str, bytes | None]
+
+_CRC = struct.Struct(">I")
+_MAX_UINT64 = 0xFFFFFFFFFFFFFFFF
+_MAX_INT64 = 0x7FFFFFFFFFFFFFFF
+
+
+@dataclass(slots=True, frozen=True)
+class Record:
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[Header] = ()
+
+
+class RawRecord(NamedTuple):
+    """Where the parts of one record lie in the decompressed payload; a length of -1 means null."""
+
+    start: int
+    end: int
+    timestamp_delta: int
+    offset_delta: int
+    key_start: int
+    key_length: int
+    value_start: int
+    value_length: int
+    headers_start: int
+
+
+def read_payload(batch: Buffer, header: BatchHeader, limit: int = DEFAULT_LIMIT) -> bytes | memoryview:
+    """The records of one batch, decompressed; a view of the batch itself when it is not compressed."""
+    view = memoryview(batch)[HEADER_SIZE : header.size]
+    codec = header.codec
+    if codec == Codec.NONE:
+        return view
+    try:
+        return decompress(codec, view, limit)
+    except CompressionError as error:
+        raise _invalid(str(error)) from None
+
+
+def iterate_raw(payload: Buffer, count: int) -> Iterator[RawRecord]:
+    """The `count` records of a payload, without copying keys or values; nothing may be left over."""
+    position, end = 0, len(payload)
+    for _ in range(count):
+        length, position = _read_varint(payload, position, end)
+        start = position
+        record_end = start + length
+        if length < 1 or record_end > end:
+            raise _invalid(f"record length {length} does not fit the {end - start} bytes left")
+        timestamp_delta, position = _read_varint(payload, start + 1, record_end)
+        offset_delta, position = _read_varint(payload, position, record_end)
+        key_length, key_start = _read_varint(payload, position, record_end)
+        position = key_start + key_length if key_length > 0 else key_start
+        value_length, value_start = _read_varint(payload, position, record_end)
+        position = value_start + value_length if value_length > 0 else value_start
+        if key_length < -1 or value_length < -1 or position > record_end:
+            raise _invalid("a key or value does not fit its record")
+        yield RawRecord(
+            start,
+            record_end,
+            timestamp_delta,
+            offset_delta,
+            key_start,
+            key_length,
+            value_start,
+            value_length,
+            position,
+        )
+        position = record_end
+    if position != end:
+        raise _invalid(f"{end - position} bytes follow the last of {count} records")
+
+
+def decode_records(
+    batch: Buffer, header: BatchHeader | None = None, limit: int = DEFAULT_LIMIT
+) -> list[Record]:
+    """Every record of one batch, with absolute offsets and timestamps."""
+    if header is None:
+        header = parse_header(batch)
+    payload = read_payload(batch, header, limit)
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    records = []
+    for raw in iterate_raw(payload, header.records_count):
+        key = value = None
+        if raw.key_length >= 0:
+            key = bytes(payload[raw.key_start : raw.key_start + raw.key_length])
+        if raw.value_length >= 0:
+            value = bytes(payload[raw.value_start : raw.value_start + raw.value_length])
+        offset = base_offset + raw.offset_delta
+        timestamp = append_time if append_time is not None else base_timestamp + raw.timestamp_delta
+        if not (0 <= offset <= _MAX_INT64 and -_MAX_INT64 <= timestamp <= _MAX_INT64):
+            raise _invalid("an offset or timestamp is out of range")
+        records.append(
+            Record(offset, timestamp, key, value, _read_headers(payload, raw.headers_start, raw.end))
+        )
+    return records
+
+
+def _read_headers(payload: Buffer, position: int, end: int) -> Sequence[Header]:
+    count, position = _read_varint(payload, position, end)
+    if count == 0 and position == end:
+        return ()
+    if count < 0 or count > end - position:
+        raise _invalid(f"header count {count} does not fit its record")
+    headers: list[Header] = []
+    for _ in range(count):
+        length, position = _read_varint(payload, position, end)
+        if length < 0 or length > end - position:
+            raise _invalid(f"header key length {length} does not fit its record")
+        try:
+            name = str(payload[position : position + length], "utf-8")
+        except UnicodeDecodeError:
+            raise _invalid("a header key is not UTF-8") from None
+        position += length
+        length, position = _read_varint(payload, position, end)
+        value = None
+        if length >= 0:
+            if length > end - position:
+                raise _invalid(f"header value length {length} does not fit its record")
+            value = bytes(payload[position : position + length])
+            position += length
+        elif length != -1:
+            raise _invalid(f"header value length {length} is negative")
+        headers.append((name, value))
+    if position != end:
+        raise _invalid(f"{end - position} bytes follow the last header of a record")
+    return headers
+
+
+def _read_varint(payload: Buffer, position: int, end: int) -> tuple[int, int]:
+    """A zigzag varint of at most 64 bits: (value, position after it)."""
+    if position < end:
+        byte = payload[position]
+        if byte < 0x80:
+            return (byte >> 1) ^ -(byte & 1), position + 1
+    result = shift = 0
+    for index in range(position, min(end, position + 10)):
+        byte = payload[index]
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80 and result <= _MAX_UINT64:
+            return (result >> 1) ^ -(result & 1), index + 1
+        shift += 7
+    raise _invalid("a varint is longer than it may be or ends outside its record")
+
+
+def _invalid(what: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, f"The records of the batch cannot be read: {what}.")
+
+
+def write_varint(out: bytearray, value: int) -> None:
+    value = (value << 1) ^ (value >> 63)
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+class BatchBuilder:
+    """Collects records into one batch. Offsets count up from `base_offset` unless a record names its own."""
+
+    __slots__ = (
+        "_attributes",
+        "_base_offset",
+        "_base_sequence",
+        "_base_timestamp",
+        "_codec",
+        "_leader_epoch",
+        "_level",
+        "_log_append_time",
+        "_max_timestamp",
+        "_next_offset",
+        "_payload",
+        "_producer_epoch",
+        "_producer_id",
+        "count",
+    )
+
+    def __init__(
+        self,
+        *,
+        base_offset: int = 0,
+        codec: Codec = Codec.NONE,
+        level: int | None = None,
+        log_append_time: int | None = None,
+        leader_epoch: int = NO_LEADER_EPOCH,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        transactional: bool = False,
+        control: bool = False,
+        delete_horizon_ms: int | None = None,
+    ) -> None:
+        self._base_offset = self._next_offset = base_offset
+        self._codec = codec
+        self._level = level
+        self._leader_epoch = leader_epoch
+        self._producer_id = producer_id
+        self._producer_epoch = producer_epoch
+        self._base_sequence = base_sequence
+        self._log_append_time = log_append_time
+        self._attributes = (
+            codec
+            | (LOG_APPEND_TIME if log_append_time is not None else 0)
+            | (TRANSACTIONAL if transactional else 0)
+            | (CONTROL if control else 0)
+            | (DELETE_HORIZON if delete_horizon_ms is not None else 0)
+        )
+        self._base_timestamp = delete_horizon_ms
+        self._max_timestamp = NO_TIMESTAMP
+        self._payload = bytearray()
+        self.count = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the batch so far, before compression."""
+        return HEADER_SIZE + len(self._payload)
+
+    def append(
+        self,
+        timestamp: int,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Iterable[Header] = (),
+        *,
+        offset: int | None = None,
+    ) -> int:
+        """Add a record and return its offset."""
+        if self._base_timestamp is None:
+            self._base_timestamp = timestamp
+        if offset is None:
+            offset = self._next_offset
+        body = bytearray(1)
+        write_varint(body, timestamp - self._base_timestamp)
+        write_varint(body, offset - self._base_offset)
+        _write_nullable(body, key)
+        _write_nullable(body, value)
+        headers = tuple(headers)
+        write_varint(body, len(headers))
+        for name, header_value in headers:
+            _write_nullable(body, name.encode())
+            _write_nullable(body, header_value)
+        write_varint(self._payload, len(body))
+        self._payload += body
+        if timestamp > self._max_timestamp:
+            self._max_timestamp = timestamp
+        self._next_offset = offset + 1
+        self.count += 1
+        return offset
+
+    def build(self, *, last_offset: int | None = None) -> bytearray:
+        """The finished batch. Compaction passes the `last_offset` it had, which outlives its last record."""
+        payload = (
+            self._payload if self._codec == Codec.NONE else compress(self._codec, self._payload, self._level)
+        )
+        if last_offset is None:
+            last_offset = self._next_offset - 1
+        batch = bytearray(HEADER_SIZE + len(payload))
+        HEADER.pack_into(
+            batch,
+            0,
+            self._base_offset,
+            len(batch) - LENGTH_OVERHEAD,
+            self._leader_epoch,
+            MAGIC,
+            0,
+            self._attributes,
+            last_offset - self._base_offset,
+            NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
+            self._max_timestamp if self._log_append_time is None else self._log_append_time,
+            self._producer_id,
+            self._producer_epoch,
+            self._base_sequence,
+            self.count,
+        )
+        batch[HEADER_SIZE:] = payload
+        _CRC.pack_into(batch, 17, compute_crc(batch))
+        return batch
+
+
+def _write_nullable(out: bytearray, data: Buffer | None) -> None:
+    if data is None:
+        out.append(1)  # the varint of -1
+    else:
+        write_varint(out, len(data))
+        out += data
