@@ -1,0 +1,1 @@
+"""Kafka's settings: what they are called, what they mean, and which value holds."""

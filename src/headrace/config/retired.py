@@ -1,0 +1,178 @@
+"""Settings of other Kafka generations and of parts Headrace does not have.
+
+Each gets a sentence that names its successor or says that it is ignored; none stops a start.
+`remark(name)` says what became of a setting; None means that the name is not known here.
+"""
+
+# ruff: noqa: E501
+# A row to a setting, however long, reads as the table it is.
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+_ONE_LOOP = (
+    "has no effect: a Headrace broker is one event loop; run more brokers (`--brokers N`) to use more cores"
+)
+_KRAFT = (
+    "has no effect: Headrace keeps the cluster's facts in its embedded store or in ZooKeeper (`zookeeper.connect`), "
+    "not in a KRaft quorum"
+)
+_PURGATORY = "has no effect: a waiting request leaves every list when it ends, so nothing needs purging"
+_REMOTE = "has no effect: Headrace has no remote (tiered) storage"
+_PLUGIN = "has no effect: Headrace loads no Java classes"
+_METRICS = "has no effect: Headrace has metrics of its own"
+_KERBEROS = "has no effect: Headrace offers no Kerberos"
+_OAUTH = "has no effect: Headrace offers no OAuth"
+_MIGRATION = "has no effect: there is nothing to migrate between ZooKeeper and KRaft here"
+_FORMAT = "was removed in Kafka 4.0: record batches are always stored in format v2"
+_SHARE = "has no effect: share groups are not offered"
+_STREAMS = "has no effect: the streams group protocol is not offered"
+
+_REMARKS: Mapping[str, str] = {
+    # Renamed or replaced.
+    "request.required.acks": "was the old producer's setting: set `acks` on the producer",
+    "producer.type": "was the old producer's setting: today's producers are asynchronous; wait for the returned future to be synchronous",
+    "metadata.broker.list": "was the old producer's setting: set `bootstrap.servers` on the client",
+    "replica.lag.max.messages": "was removed in Kafka 0.9: `replica.lag.time.max.ms` alone decides who is in sync",
+    "log.cleanup.interval.mins": "was renamed: set `log.retention.check.interval.ms`",
+    "log.file.size": "was renamed: set `log.segment.bytes`",
+    "log.default.flush.interval.ms": "was renamed: set `log.flush.interval.ms`",
+    "log.flush.interval": "was renamed: set `log.flush.interval.messages`",
+    "log.default.flush.scheduler.interval.ms": "was renamed: set `log.flush.scheduler.interval.ms`",
+    "max.message.size": "was renamed: set `message.max.bytes`",
+    "brokerid": "was renamed: set `node.id`",
+    "hostname": "was removed: set `listeners`",
+    "host.name": "was removed in Kafka 3.0: set `listeners`",
+    "port": "was removed in Kafka 3.0: set `listeners`",
+    "advertised.host.name": "was removed in Kafka 3.0: set `advertised.listeners`",
+    "advertised.port": "was removed in Kafka 3.0: set `advertised.listeners`",
+    "zk.connect": "was renamed: set `zookeeper.connect`",
+    "zk.connectiontimeout.ms": "was renamed: set `zookeeper.connection.timeout.ms`",
+    "zk.sessiontimeout.ms": "was renamed: set `zookeeper.session.timeout.ms`",
+    "quota.producer.default": "was removed in Kafka 3.0: set a default client quota (`headrace configs`)",
+    "quota.consumer.default": "was removed in Kafka 3.0: set a default client quota (`headrace configs`)",
+    "log.message.timestamp.difference.max.ms": (
+        "was removed in Kafka 4.0: set `log.message.timestamp.before.max.ms` and `log.message.timestamp.after.max.ms`"
+    ),
+    "message.timestamp.difference.max.ms": (
+        "was removed in Kafka 4.0: set `message.timestamp.before.max.ms` and `message.timestamp.after.max.ms`"
+    ),
+    "log.message.format.version": _FORMAT,
+    "message.format.version": _FORMAT,
+    "log.message.downconversion.enable": _FORMAT,
+    "message.downconversion.enable": _FORMAT,
+    "inter.broker.protocol.version": "was removed in Kafka 4.0: Headrace brokers agree on features by themselves",
+    "broker.id.generation.enable": "was removed in Kafka 4.0: set `node.id`",
+    "reserved.broker.max.id": "was removed in Kafka 4.0: any `node.id` from 0 up is taken",
+    "control.plane.listener.name": "was removed in Kafka 4.0: set `inter.broker.listener.name`",
+    "offsets.topic.cleanup.policy": "cannot be changed: __consumer_offsets is always compacted",
+    "group.coordinator.new.enable": "was removed in Kafka 4.1: there is one group coordinator",
+    "leader.imbalance.check.interval.secs": "was renamed: set `leader.imbalance.check.interval.seconds`",
+    # Of another design.
+    "process.roles": _KRAFT,
+    "metadata.log.dir": _KRAFT,
+    "controller.performance.sample.period.ms": _KRAFT,
+    "controller.performance.always.log.threshold.ms": _KRAFT,
+    "broker.heartbeat.interval.ms": _KRAFT,
+    "broker.session.timeout.ms": "has no effect: set `zookeeper.session.timeout.ms`",
+    "initial.broker.registration.timeout.ms": _KRAFT,
+    "early.start.listeners": _KRAFT,
+    "server.max.startup.time.ms": _KRAFT,
+    "sasl.mechanism.controller.protocol": _KRAFT,
+    "unclean.leader.election.interval.ms": "has no effect: a leader is looked for as soon as a broker returns",
+    "num.network.threads": _ONE_LOOP,
+    "num.io.threads": _ONE_LOOP,
+    "background.threads": _ONE_LOOP,
+    "queued.max.requests": _ONE_LOOP,
+    "group.coordinator.threads": _ONE_LOOP,
+    "num.replica.alter.log.dirs.threads": _ONE_LOOP,
+    "group.coordinator.append.linger.ms": "has no effect: what arrives in one turn of the loop is appended together",
+    "add.partitions.to.txn.retry.backoff.ms": "has no effect: the broker waits for the coordinator instead of asking again",
+    "add.partitions.to.txn.retry.backoff.max.ms": (
+        "has no effect: the broker waits for the coordinator instead of asking again"
+    ),
+    "delete.records.purgatory.purge.interval.requests": _PURGATORY,
+    "fetch.purgatory.purge.interval.requests": _PURGATORY,
+    "producer.purgatory.purge.interval.requests": _PURGATORY,
+    "share.fetch.purgatory.purge.interval.requests": _PURGATORY,
+    "alter.config.policy.class.name": _PLUGIN,
+    "create.topic.policy.class.name": _PLUGIN,
+    "client.quota.callback.class": _PLUGIN,
+    "principal.builder.class": _PLUGIN,
+    "security.providers": _PLUGIN,
+    "config.providers": _PLUGIN,
+    "sasl.client.callback.handler.class": _PLUGIN,
+    "sasl.login.callback.handler.class": _PLUGIN,
+    "sasl.server.callback.handler.class": _PLUGIN,
+    "sasl.login.class": _PLUGIN,
+    "ssl.engine.factory.class": _PLUGIN,
+    "ssl.provider": _PLUGIN,
+    "ssl.keymanager.algorithm": _PLUGIN,
+    "ssl.trustmanager.algorithm": _PLUGIN,
+    "ssl.secure.random.implementation": _PLUGIN,
+    "ssl.allow.dn.changes": "has no effect: a reloaded certificate is taken as it is",
+    "ssl.allow.san.changes": "has no effect: a reloaded certificate is taken as it is",
+    "metric.reporters": _METRICS,
+    "metrics.num.samples": _METRICS,
+    "metrics.recording.level": _METRICS,
+    "metrics.sample.window.ms": _METRICS,
+    "auto.include.jmx.reporter": _METRICS,
+    "telemetry.max.bytes": _METRICS,
+    "socket.connection.setup.timeout.ms": "has no effect: set `request.timeout.ms`",
+    "socket.connection.setup.timeout.max.ms": "has no effect: set `request.timeout.ms`",
+    "zookeeper.max.in.flight.requests": "has no effect: the store sends its requests in one pipeline",
+    "zookeeper.set.acl": "has no effect: protect the ensemble by network rules or by its own configuration",
+    "zookeeper.sync.time.ms": "was removed in Kafka 3.0 and had no effect before",
+    "zookeeper.clientCnxnSocket": "has no effect: Headrace speaks to ZooKeeper without TLS",
+    "remote.fetch.max.wait.ms": _REMOTE,
+    "remote.list.offsets.request.timeout.ms": _REMOTE,
+    "unstable.api.versions.enable": "has no effect: only finished versions are served",
+    "unstable.feature.versions.enable": "has no effect: only finished versions are served",
+}
+
+_PREFIX_REMARKS: Mapping[str, str] = {
+    "controller.quorum.": _KRAFT,
+    "metadata.log.": _KRAFT,
+    "metadata.max.": _KRAFT,
+    "internal.metadata.": _KRAFT,
+    "zookeeper.metadata.migration.": _MIGRATION,
+    "zookeeper.ssl.": "has no effect: Headrace speaks to ZooKeeper without TLS",
+    "eligible.leader.replicas.": "has no effect: leaders come from the ISR alone",
+    "remote.log.": _REMOTE,
+    "rsm.config.": _REMOTE,
+    "rlmm.config.": _REMOTE,
+    "config.providers.": _PLUGIN,
+    "kafka.metrics.": _METRICS,
+    "password.encoder.": "was removed in Kafka 4.0: passwords set while running are kept in the store as they are",
+    "alter.log.dirs.replication.quota.": "has no effect: set `replica.alter.log.dirs.io.max.bytes.per.second`",
+    "sasl.kerberos.": _KERBEROS,
+    "sasl.oauthbearer.": _OAUTH,
+    "sasl.login.": _OAUTH,
+    "group.share.": _SHARE,
+    "share.coordinator.": _SHARE,
+    "group.streams.": _STREAMS,
+    "confluent.": "belongs to another vendor's server and has no effect here",
+}
+
+
+def remark(name: str) -> str | None:
+    """A sentence about a setting that means nothing here, or None when it is not one of those."""
+    text = _REMARKS.get(name)
+    if text is None:
+        text = next((why for prefix, why in _PREFIX_REMARKS.items() if name.startswith(prefix)), None)
+    return None if text is None else f"{name} {text}."
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like `name`, if any is alike."""
+    matches = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def unknown(name: str, known: Iterable[str]) -> str:
+    """The sentence for a name nobody knows."""
+    alike = nearest(name, known)
+    hint = f" Did you mean {alike}?" if alike is not None else " No setting has a similar name."
+    return f"Unknown setting {name}.{hint}"
