@@ -4,7 +4,6 @@ Names, meanings and defaults are Kafka's. Where a default differs, the row says 
 are in `retired.py`.
 """
 
-# ruff: noqa: E501
 # A row to a setting, however long, reads as the table it is.
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ Each gets a sentence that names its successor or says that it is ignored; none s
 `remark(name)` says what became of a setting; None means that the name is not known here.
 """
 
-# ruff: noqa: E501
 # A row to a setting, however long, reads as the table it is.
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Every topic setting of Kafka 4.1, one row each: name, type, default, meaning, check."""
 
-# ruff: noqa: E501
 # A row to a setting, however long, reads as the table it is.
 
 from __future__ import annotations
