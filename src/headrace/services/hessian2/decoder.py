@@ -1,0 +1,89 @@
+"""The decoder: which object reader serves which class definition."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from headrace.services.hessian2.bean_readers import (
+    bean_reader,
+    built_reader,
+    enum_reader,
+    exception_reader,
+    java_object_reader,
+)
+from headrace.services.hessian2.classes import DEFAULT_CLASSES, JavaClasses
+from headrace.services.hessian2.errors import Hessian2Error
+from headrace.services.hessian2.input import READERS, Input, ObjectReader
+from headrace.services.hessian2.java_builders import BUILDERS
+
+MAX_DEPTH = 256
+MAX_OBJECTS = 1_000_000
+# Definitions come from the wire, so what is kept of them between bodies has a limit.
+_MAX_KEPT_READERS = 1024
+
+
+class Decoder(Input):
+    """Reads one body: call `decode` for each value in turn. Whatever is wrong with it is a Hessian2Error."""
+
+    __slots__ = ("_classes",)
+
+    def __init__(
+        self,
+        data: bytes | bytearray | memoryview,
+        classes: JavaClasses = DEFAULT_CLASSES,
+        *,
+        max_depth: int = MAX_DEPTH,
+        max_objects: int = MAX_OBJECTS,
+    ) -> None:
+        super().__init__(data, max_depth, max_objects)
+        self._classes = classes
+
+    def decode(self) -> Any:
+        """The next value."""
+        try:
+            tag = self.data[self.pos]
+            self.pos += 1
+            return READERS[tag](self, tag)
+        except (IndexError, struct.error):
+            raise Hessian2Error("The body ends in the middle of a value.") from None
+        except RecursionError:
+            raise Hessian2Error("The body is nested too deeply.") from None
+
+    @property
+    def remaining(self) -> int:
+        """How many bytes are not read yet."""
+        return len(self.data) - self.pos
+
+    def object_reader(self, class_name: str, fields: tuple[str, ...]) -> ObjectReader:
+        kept = self._classes.readers
+        key = (class_name, fields)
+        reader: ObjectReader | None = kept.get(key)
+        if reader is None:
+            reader = self._make_reader(class_name, fields)
+            if len(kept) < _MAX_KEPT_READERS:
+                kept[key] = reader
+        return reader
+
+    def _make_reader(self, class_name: str, fields: tuple[str, ...]) -> ObjectReader:
+        java_class = self._classes.by_name.get(class_name)
+        if java_class is not None:
+            if java_class.kind == "enum":
+                return enum_reader(java_class, fields)
+            if java_class.kind == "exception":
+                return exception_reader(class_name, java_class, fields)
+            return bean_reader(java_class, fields)
+        if (builder := BUILDERS.get(class_name)) is not None:
+            return built_reader(class_name, builder, fields)
+        if "detailMessage" in fields and "stackTrace" in fields:
+            return exception_reader(class_name, None, fields)
+        return java_object_reader(class_name, fields)
+
+
+def decode(data: bytes | bytearray | memoryview, *, classes: JavaClasses = DEFAULT_CLASSES) -> Any:
+    """The one value of a body that holds nothing else."""
+    decoder = Decoder(data, classes)
+    value = decoder.decode()
+    if decoder.remaining:
+        raise Hessian2Error(f"{decoder.remaining} bytes follow the value.")
+    return value

@@ -1,0 +1,465 @@
+"""The reading half of the codec: one body's bytes, what was read so far, and a reader for each of the 256 tags.
+
+A length is believed only as far as bytes are there to fill it, nesting and the number of objects are limited, and
+whatever is wrong is a Hessian2Error; the classes that objects become are the decoder's business.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, NoReturn
+
+from headrace.services.hessian2.errors import Hessian2Error
+from headrace.services.hessian2.output import EPOCH
+from headrace.services.hessian2.strings import decode_units, measure
+
+Reader = Callable[["Input", int], Any]
+ObjectReader = Callable[["Input"], object]
+
+_END = 0x5A
+_SAME_HASH_LIMIT = 64
+_unpack_int = struct.Struct(">i").unpack_from
+_unpack_long = struct.Struct(">q").unpack_from
+_unpack_double = struct.Struct(">d").unpack_from
+
+
+class Input:
+    """One body being read. All values of a body share its references, definitions and types."""
+
+    __slots__ = ("data", "definitions", "depth", "max_depth", "max_objects", "pos", "refs", "types")
+
+    def __init__(self, data: bytes | bytearray | memoryview, max_depth: int, max_objects: int) -> None:
+        self.data = bytes(data)
+        self.pos = 0
+        self.depth = 0
+        self.max_depth = max_depth
+        self.max_objects = max_objects
+        self.refs: list[object] = []
+        self.definitions: list[ObjectReader] = []
+        self.types: list[str] = []
+
+    def object_reader(self, class_name: str, fields: tuple[str, ...]) -> ObjectReader:
+        """The reader of objects that come with this definition."""
+        raise NotImplementedError
+
+    def read(self) -> Any:
+        tag = self.data[self.pos]
+        self.pos += 1
+        return READERS[tag](self, tag)
+
+    def enter(self, value: object) -> int:
+        """Count `value`, whose parts are read next, and go one level down; returns its reference number."""
+        number = len(self.refs)
+        if number >= self.max_objects:
+            raise Hessian2Error(f"The body holds more than {self.max_objects} objects.")
+        self.depth += 1
+        if self.depth > self.max_depth:
+            raise Hessian2Error(f"The body is nested deeper than {self.max_depth} levels.")
+        self.refs.append(value)
+        return number
+
+    def leave(self) -> None:
+        self.depth -= 1
+
+    def read_length(self, what: str) -> int:
+        """A count of things that take at least one byte each."""
+        length = self.read()
+        if type(length) is not int or not 0 <= length <= len(self.data) - self.pos:
+            raise Hessian2Error(
+                f"A {what} announces a length of {length!r:.40}, which the body does not hold."
+            )
+        return length
+
+    def read_str(self, what: str) -> str:
+        text = self.read()
+        if type(text) is not str:
+            raise Hessian2Error(f"A {what} should be a string and is not.")
+        return text
+
+    def read_type(self) -> str:
+        name = self.read()
+        if type(name) is str:
+            self.types.append(name)
+            return name
+        if type(name) is int and 0 <= name < len(self.types):
+            return self.types[name]
+        raise Hessian2Error(f"Type reference {name!r:.40} does not exist.")
+
+    def take(self, length: int) -> bytes:
+        start = self.pos
+        self.pos = end = start + length
+        piece = self.data[start:end]
+        if len(piece) != length:
+            raise Hessian2Error(f"A value of {length} bytes runs past the end of the body.")
+        return piece
+
+
+def _read_none(source: Input, tag: int) -> None:
+    return None
+
+
+def _read_true(source: Input, tag: int) -> bool:
+    return True
+
+
+def _read_false(source: Input, tag: int) -> bool:
+    return False
+
+
+def _read_int_1(source: Input, tag: int) -> int:
+    return tag - 0x90
+
+
+def _read_int_2(source: Input, tag: int) -> int:
+    pos = source.pos
+    source.pos = pos + 1
+    return ((tag - 0xC8) << 8) + source.data[pos]
+
+
+def _read_int_3(source: Input, tag: int) -> int:
+    pos = source.pos
+    source.pos = pos + 2
+    return ((tag - 0xD4) << 16) + (source.data[pos] << 8) + source.data[pos + 1]
+
+
+def _read_int_5(source: Input, tag: int) -> int:
+    value: int = _unpack_int(source.data, source.pos)[0]
+    source.pos += 4
+    return value
+
+
+def _read_long_1(source: Input, tag: int) -> int:
+    return tag - 0xE0
+
+
+def _read_long_2(source: Input, tag: int) -> int:
+    pos = source.pos
+    source.pos = pos + 1
+    return ((tag - 0xF8) << 8) + source.data[pos]
+
+
+def _read_long_3(source: Input, tag: int) -> int:
+    pos = source.pos
+    source.pos = pos + 2
+    return ((tag - 0x3C) << 16) + (source.data[pos] << 8) + source.data[pos + 1]
+
+
+def _read_long_9(source: Input, tag: int) -> int:
+    value: int = _unpack_long(source.data, source.pos)[0]
+    source.pos += 8
+    return value
+
+
+def _read_double_zero(source: Input, tag: int) -> float:
+    return 0.0
+
+
+def _read_double_one(source: Input, tag: int) -> float:
+    return 1.0
+
+
+def _read_double_2(source: Input, tag: int) -> float:
+    return float(int.from_bytes(source.take(1), "big", signed=True))
+
+
+def _read_double_3(source: Input, tag: int) -> float:
+    return float(int.from_bytes(source.take(2), "big", signed=True))
+
+
+def _read_double_mills(source: Input, tag: int) -> float:
+    return 0.001 * _read_int_5(source, tag)
+
+
+def _read_double_9(source: Input, tag: int) -> float:
+    value: float = _unpack_double(source.data, source.pos)[0]
+    source.pos += 8
+    return value
+
+
+def _read_date(source: Input, tag: int) -> Any:
+    millis = _read_long_9(source, tag) if tag == 0x4A else _read_int_5(source, tag) * 60000
+    try:
+        return EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:
+        raise Hessian2Error(
+            f"A date of {millis} ms is outside the years 1 to 9999, which Python can hold."
+        ) from None
+
+
+def _read_string_1(source: Input, tag: int) -> str:
+    start = source.pos
+    end = start + tag
+    piece = source.data[start:end]
+    if piece.isascii() and len(piece) == tag:
+        source.pos = end
+        return piece.decode("ascii")
+    return _read_units(source, tag)
+
+
+def _read_string_2(source: Input, tag: int) -> str:
+    length = ((tag - 0x30) << 8) + source.data[source.pos]
+    source.pos += 1
+    return _read_units(source, length)
+
+
+def _read_string_3(source: Input, tag: int) -> str:
+    return _read_units(source, int.from_bytes(source.take(2), "big"))
+
+
+def _read_units(source: Input, length: int) -> str:
+    start = source.pos
+    source.pos = end = measure(source.data, start, length)
+    return decode_units(source.data[start:end])
+
+
+def _read_string_chunks(source: Input, tag: int) -> str:
+    pieces = bytearray()
+    while True:
+        if tag == 0x52 or tag == 0x53:
+            length = int.from_bytes(source.take(2), "big")
+        elif tag < 0x20:
+            length = tag
+        elif 0x30 <= tag < 0x34:
+            length = ((tag - 0x30) << 8) + source.take(1)[0]
+        else:
+            raise Hessian2Error(f"Tag 0x{tag:02x} stands where a string goes on.")
+        start = source.pos
+        source.pos = measure(source.data, start, length)
+        pieces += source.data[start : source.pos]
+        if tag != 0x52:
+            return decode_units(bytes(pieces))
+        tag = source.take(1)[0]
+
+
+def _read_binary_1(source: Input, tag: int) -> bytes:
+    return source.take(tag - 0x20)
+
+
+def _read_binary_2(source: Input, tag: int) -> bytes:
+    return source.take(((tag - 0x34) << 8) + source.take(1)[0])
+
+
+def _read_binary_chunks(source: Input, tag: int) -> bytes:
+    pieces = []
+    while tag == 0x41:
+        pieces.append(source.take(int.from_bytes(source.take(2), "big")))
+        tag = source.take(1)[0]
+    if tag == 0x42:
+        pieces.append(source.take(int.from_bytes(source.take(2), "big")))
+    elif 0x20 <= tag < 0x30:
+        pieces.append(_read_binary_1(source, tag))
+    elif 0x34 <= tag < 0x38:
+        pieces.append(_read_binary_2(source, tag))
+    else:
+        raise Hessian2Error(f"Tag 0x{tag:02x} stands where binary data goes on.")
+    return b"".join(pieces)
+
+
+def _read_reference(source: Input, tag: int) -> object:
+    number = source.read()
+    if type(number) is int and 0 <= number < len(source.refs):
+        return source.refs[number]
+    raise Hessian2Error(f"Reference {number!r:.40} does not exist.")
+
+
+def _read_list_typed(source: Input, tag: int) -> object:
+    java_type = source.read_type()
+    return _read_items(source, tag - 0x70, java_type)
+
+
+def _read_list_untyped(source: Input, tag: int) -> object:
+    return _read_items(source, tag - 0x78, "")
+
+
+def _read_list_typed_long(source: Input, tag: int) -> object:
+    java_type = source.read_type()
+    return _read_items(source, source.read_length("list"), java_type)
+
+
+def _read_list_untyped_long(source: Input, tag: int) -> object:
+    return _read_items(source, source.read_length("list"), "")
+
+
+def _read_items(source: Input, length: int, java_type: str) -> object:
+    result: list[Any] = []
+    number = source.enter(result)
+    data = source.data
+    for _ in range(length):
+        pos = source.pos
+        tag = data[pos]
+        source.pos = pos + 1
+        result.append(READERS[tag](source, tag))
+    source.leave()
+    if java_type.endswith("Set") and java_type.startswith("java.util."):
+        return _become_set(source, number, result)
+    return result
+
+
+def _read_list_open(source: Input, tag: int) -> object:
+    """A list without a length, which ends with 'Z'."""
+    java_type = source.read_type() if tag == 0x55 else ""
+    result: list[Any] = []
+    number = source.enter(result)
+    while (tag := source.take(1)[0]) != _END:
+        result.append(READERS[tag](source, tag))
+    source.leave()
+    if java_type.endswith("Set") and java_type.startswith("java.util."):
+        return _become_set(source, number, result)
+    return result
+
+
+def _become_set(source: Input, number: int, items: list[Any]) -> object:
+    """A Java set, when Python can hash its elements; else they stay a list."""
+    hashes: dict[int, int] = {}
+    for item in items:
+        try:
+            _check_hash(item, hashes)
+        except TypeError:
+            return items
+    source.refs[number] = result = set(items)
+    return result
+
+
+def _read_map_untyped(source: Input, tag: int) -> object:
+    return _read_entries(source)
+
+
+def _read_map_typed(source: Input, tag: int) -> object:
+    source.read_type()
+    return _read_entries(source)
+
+
+def _read_entries(source: Input) -> dict[Any, Any]:
+    result: dict[Any, Any] = {}
+    source.enter(result)
+    data = source.data
+    hashes: dict[int, int] = {}
+    while True:
+        pos = source.pos
+        tag = data[pos]
+        source.pos = pos + 1
+        if tag == _END:
+            break
+        key = READERS[tag](source, tag)
+        pos = source.pos
+        tag = data[pos]
+        source.pos = pos + 1
+        value = READERS[tag](source, tag)
+        if type(key) is not str:
+            if type(key) is list:
+                key = tuple(key)
+            try:
+                _check_hash(key, hashes)
+            except TypeError:
+                raise Hessian2Error(
+                    f"A map has a {type(key).__name__} as key, which Python cannot hash: declare it frozen."
+                ) from None
+        result[key] = value
+    source.leave()
+    return result
+
+
+def _check_hash(key: Any, hashes: dict[int, int]) -> None:
+    """Refuse keys chosen to share one hash, which would make a small body take for ever.
+
+    Python's strings and bytes hash with a secret, and 64-bit integers cannot be made to meet; all others can.
+    """
+    if type(key) in (str, bytes) or (type(key) is int and -0x8000000000000000 <= key < 0x8000000000000000):
+        return
+    try:
+        value = hash(key)
+    except TypeError:
+        raise
+    except Exception as error:
+        raise Hessian2Error(
+            f"A {type(key).__name__} cannot be a key before it is complete: {error}."
+        ) from None
+    hashes[value] = seen = hashes.get(value, 0) + 1
+    if seen > _SAME_HASH_LIMIT:
+        raise Hessian2Error(f"More than {_SAME_HASH_LIMIT} keys of one map share a hash value.")
+
+
+def _read_definition(source: Input, tag: int) -> object:
+    # Definitions may follow each other; a loop, so that a row of them is no recursion.
+    while tag == 0x43:
+        class_name = source.read_str("class name")
+        length = source.read_length("class definition")
+        fields = tuple([source.read_str("field name") for _ in range(length)])
+        source.definitions.append(source.object_reader(class_name, fields))
+        tag = source.take(1)[0]
+    return READERS[tag](source, tag)
+
+
+def _read_object(source: Input, tag: int) -> object:
+    number = tag - 0x60
+    if number >= len(source.definitions):
+        raise Hessian2Error(f"Class definition {number} does not exist.")
+    return source.definitions[number](source)
+
+
+def _read_object_long(source: Input, tag: int) -> object:
+    number = source.read()
+    if type(number) is not int or not 0 <= number < len(source.definitions):
+        raise Hessian2Error(f"Class definition {number!r:.40} does not exist.")
+    return source.definitions[number](source)
+
+
+def _read_nothing(source: Input, tag: int) -> NoReturn:
+    raise Hessian2Error(f"Tag 0x{tag:02x} begins no value.")
+
+
+def _table() -> list[Reader]:
+    table: list[Reader] = [_read_nothing] * 256
+    for first, last, reader in (
+        (0x00, 0x1F, _read_string_1),
+        (0x20, 0x2F, _read_binary_1),
+        (0x30, 0x33, _read_string_2),
+        (0x34, 0x37, _read_binary_2),
+        (0x38, 0x3F, _read_long_3),
+        (0x60, 0x6F, _read_object),
+        (0x70, 0x77, _read_list_typed),
+        (0x78, 0x7F, _read_list_untyped),
+        (0x80, 0xBF, _read_int_1),
+        (0xC0, 0xCF, _read_int_2),
+        (0xD0, 0xD7, _read_int_3),
+        (0xD8, 0xEF, _read_long_1),
+        (0xF0, 0xFF, _read_long_2),
+    ):
+        table[first : last + 1] = [reader] * (last - first + 1)
+    single: dict[int, Reader] = {
+        0x41: _read_binary_chunks,
+        0x42: _read_binary_chunks,
+        0x43: _read_definition,
+        0x44: _read_double_9,
+        0x46: _read_false,
+        0x48: _read_map_untyped,
+        0x49: _read_int_5,
+        0x4A: _read_date,
+        0x4B: _read_date,
+        0x4C: _read_long_9,
+        0x4D: _read_map_typed,
+        0x4E: _read_none,
+        0x4F: _read_object_long,
+        0x51: _read_reference,
+        0x52: _read_string_chunks,
+        0x53: _read_string_3,
+        0x54: _read_true,
+        0x55: _read_list_open,
+        0x56: _read_list_typed_long,
+        0x57: _read_list_open,
+        0x58: _read_list_untyped_long,
+        0x59: _read_int_5,
+        0x5B: _read_double_zero,
+        0x5C: _read_double_one,
+        0x5D: _read_double_2,
+        0x5E: _read_double_3,
+        0x5F: _read_double_mills,
+    }
+    for tag, one in single.items():
+        table[tag] = one
+    return table
+
+
+READERS = _table()
