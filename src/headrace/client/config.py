@@ -1,0 +1,233 @@
+"""Kafka's settings in, librdkafka's out: names, defaults and the three delivery choices.
+
+A setting may be given in a mapping under Kafka's name or as a keyword with underscores (linger_ms). Where
+librdkafka has another name or default than Kafka's Java client, Kafka's wins.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from confluent_kafka import KafkaException
+
+from headrace.client.errors import ConfigError, kafka_error
+
+Delivery = Literal["at_most_once", "at_least_once", "exactly_once"]
+Config = str | Mapping[str, object] | None
+"""Bootstrap servers as text, or a mapping of settings under Kafka's names."""
+
+log = logging.getLogger("headrace.client")
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    librdkafka: dict[str, object]
+    partitioner: object
+    max_block: float
+    metadata_max_age: float
+    transactional_id: str | None
+    transaction_timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    librdkafka: dict[str, object]
+    group_id: str | None
+    max_poll_records: int
+    api_timeout: float
+    auto_commit: bool
+    commit_first: bool
+    incremental: bool
+
+
+def producer_settings(
+    config: Config, keywords: Mapping[str, object], delivery: Delivery | None
+) -> ProducerSettings:
+    settings = _merged(config, keywords)
+    _check_delivery(delivery)
+    _refuse_arguments(settings, "key.serializer", "value.serializer")
+    _rename(settings, _PRODUCER_NAMES)
+    transactional_id = settings.get("transactional.id")
+    acks = _acks(settings.get("acks", 0 if delivery == "at_most_once" else "all"))
+    if delivery in ("at_least_once", "exactly_once") and acks != "all":
+        raise ConfigError(f"{delivery} needs acks=all, not acks={acks}")
+    if delivery == "exactly_once" and transactional_id is None:
+        raise ConfigError(
+            "exactly_once needs transactional_id=: a name that stays the same when this producer restarts "
+            "and "
+            "that no other running producer has"
+        )
+    if delivery == "at_most_once":
+        settings.setdefault("retries", 0)
+    settings["acks"] = acks
+    settings.setdefault("enable.idempotence", acks == "all" and int(str(settings.get("retries", 1))) > 0)
+    settings.setdefault("delivery.timeout.ms", 120_000)
+    return ProducerSettings(
+        librdkafka=_as_librdkafka(settings, own=("partitioner", "max.block.ms")),
+        partitioner=settings.get("partitioner", "murmur2"),
+        max_block=_seconds(settings, "max.block.ms", 60_000),
+        metadata_max_age=_seconds(settings, "metadata.max.age.ms", 300_000),
+        transactional_id=None if transactional_id is None else str(transactional_id),
+        transaction_timeout=_seconds(settings, "transaction.timeout.ms", 60_000),
+    )
+
+
+def consumer_settings(
+    config: Config, keywords: Mapping[str, object], delivery: Delivery | None
+) -> ConsumerSettings:
+    settings = _merged(config, keywords)
+    _check_delivery(delivery)
+    _refuse_arguments(settings, "key.deserializer", "value.deserializer")
+    _rename(settings, _CONSUMER_NAMES)
+    group_id = settings.get("group.id")
+    commits_itself = delivery in ("at_most_once", "exactly_once")
+    auto_commit = _flag(settings.get("enable.auto.commit", not commits_itself)) and group_id is not None
+    if auto_commit and commits_itself:
+        raise ConfigError(
+            f"enable.auto.commit cannot be true with {delivery}, which has its own time to commit"
+        )
+    if delivery == "at_most_once" and group_id is None:
+        raise ConfigError("at_most_once needs group_id=: offsets are committed before records are returned")
+    settings["enable.auto.commit"] = auto_commit
+    settings["enable.auto.offset.store"] = False
+    settings.setdefault("group.id", f"headrace-no-group-{uuid.uuid4().hex}")
+    settings.setdefault("allow.auto.create.topics", True)
+    if delivery == "exactly_once":
+        settings.setdefault("isolation.level", "read_committed")
+    strategy = _assignors(settings)
+    max_poll_records = str(settings.get("max.poll.records", 500))
+    if not max_poll_records.isdigit() or int(max_poll_records) < 1:
+        raise ConfigError(f"max.poll.records is {max_poll_records}: it must be a number of at least 1")
+    return ConsumerSettings(
+        librdkafka=_as_librdkafka(settings, own=("max.poll.records", "default.api.timeout.ms")),
+        group_id=None if group_id is None else str(group_id),
+        max_poll_records=int(max_poll_records),
+        api_timeout=_seconds(settings, "default.api.timeout.ms", 60_000),
+        auto_commit=auto_commit,
+        commit_first=delivery == "at_most_once",
+        incremental="cooperative" in strategy or settings.get("group.protocol") == "consumer",
+    )
+
+
+def admin_settings(config: Config, keywords: Mapping[str, object]) -> tuple[dict[str, object], float]:
+    settings = _merged(config, keywords)
+    return _as_librdkafka(settings, own=("default.api.timeout.ms",)), _seconds(
+        settings, "default.api.timeout.ms", 60_000
+    )
+
+
+def config_error(cause: KafkaException) -> ConfigError:
+    """What librdkafka says about a wrong setting, as a sentence."""
+    return ConfigError(kafka_error(cause).str().rstrip("."))
+
+
+def _merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    if isinstance(config, str):
+        settings["bootstrap.servers"] = config
+    elif config is not None:
+        settings.update(config)
+    for name, value in keywords.items():
+        settings[name if name in _CALLBACKS else name.replace("_", ".")] = value
+    for name, successor in _REMOVED.items():
+        if name in settings:
+            raise ConfigError(f"{name} was removed from Kafka: use {successor}")
+    servers = settings.get("bootstrap.servers")
+    if not servers:
+        raise ConfigError('bootstrap.servers is missing: name at least one broker, as in "localhost:9092"')
+    if isinstance(servers, list | tuple):
+        settings["bootstrap.servers"] = ",".join(map(str, servers))
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _as_librdkafka(settings: Mapping[str, object], own: tuple[str, ...]) -> dict[str, object]:
+    ready: dict[str, object] = {"logger": log}
+    for name, value in settings.items():
+        if name not in own:
+            ready[name] = ("true" if value else "false") if isinstance(value, bool) else value
+    return ready
+
+
+def _rename(settings: dict[str, object], names: Mapping[str, str]) -> None:
+    for kafka, librdkafka in names.items():
+        if kafka in settings:
+            settings[librdkafka] = settings.pop(kafka)
+    if "queue.buffering.max.kbytes" in settings:
+        settings["queue.buffering.max.kbytes"] = max(
+            1, int(str(settings["queue.buffering.max.kbytes"])) // 1024
+        )
+
+
+def _acks(value: object) -> str:
+    acks = "all" if str(value) in ("all", "-1") else str(value)
+    if acks not in ("0", "1", "all"):
+        raise ConfigError(
+            f"acks is {value!r}: choose 0 (do not wait), 1 (the leader has it) or all (every in-sync "
+            f"replica has it)"
+        )
+    return acks
+
+
+def _check_delivery(delivery: str | None) -> None:
+    if delivery not in (None, "at_most_once", "at_least_once", "exactly_once"):
+        raise ConfigError(f"delivery is {delivery!r}: choose at_most_once, at_least_once or exactly_once")
+
+
+def _assignors(settings: dict[str, object]) -> str:
+    given = settings.get("partition.assignment.strategy", "")
+    names = [
+        str(name).strip() for name in (given if isinstance(given, list | tuple) else str(given).split(","))
+    ]
+    chosen = ",".join(_ASSIGNORS.get(name.rpartition(".")[2], name) for name in names if name)
+    if chosen:
+        settings["partition.assignment.strategy"] = chosen
+    return chosen
+
+
+def _refuse_arguments(settings: Mapping[str, object], *names: str) -> None:
+    for name in names:
+        if name in settings:
+            keyword = name.replace(".", "_")
+            raise ConfigError(f"{name} is not a setting here but an argument: {keyword}=serializers.json()")
+
+
+def _flag(value: object) -> bool:
+    return value if isinstance(value, bool) else str(value).lower() == "true"
+
+
+def _seconds(settings: Mapping[str, object], name: str, default: int) -> float:
+    try:
+        return float(str(settings.get(name, default))) / 1000
+    except ValueError:
+        raise ConfigError(f"{name} is {settings[name]!r}: it must be a number of milliseconds") from None
+
+
+_CALLBACKS = frozenset({"error_cb", "stats_cb", "throttle_cb", "oauth_cb", "on_commit", "logger"})
+_PRODUCER_NAMES = {
+    "buffer.memory": "queue.buffering.max.kbytes",
+    "max.request.size": "message.max.bytes",
+    "partitioner.class": "partitioner",
+}
+_CONSUMER_NAMES = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
+_ASSIGNORS = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "CooperativeStickyAssignor": "cooperative-sticky",
+}
+_REMOVED = {
+    "metadata.broker.list": "bootstrap.servers",
+    "broker.list": "bootstrap.servers",
+    "zookeeper.connect": "bootstrap.servers (clients have not spoken to ZooKeeper since Kafka 0.9)",
+    "request.required.acks": "acks",
+    "producer.type": "send() for async and send_and_wait() for sync",
+    "compression.codec": "compression.type",
+    "queue.buffering.max.ms": "linger.ms",
+    "auto.commit.enable": "enable.auto.commit",
+    "block.on.buffer.full": "max.block.ms",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "offsets.storage": "group.id (offsets live in __consumer_offsets)",
+}

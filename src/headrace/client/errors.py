@@ -1,0 +1,139 @@
+"""What can go wrong in the client, one class per thing a caller would do differently.
+
+Every message is one sentence: the cause and the remedy. ``explain`` turns a librdkafka error into one of
+them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from confluent_kafka import KafkaError, KafkaException
+
+
+class ClientError(Exception):
+    """The base of all errors of headrace.client."""
+
+
+class ConfigError(ClientError, ValueError):
+    """A setting is unknown, contradictory or has a value it cannot have."""
+
+
+class MissingExtra(ClientError, ImportError):
+    """An optional library is not installed."""
+
+
+class BrokerError(ClientError):
+    """The cluster refused a request or could not be reached; ``code`` is Kafka's error code (negative:
+    local)."""
+
+    def __init__(self, message: str, code: int = KafkaError.UNKNOWN, *, retriable: bool = False) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retriable = retriable
+
+
+class DeliveryError(BrokerError):
+    """A record was not written, or nobody knows whether it was: the retries or the time ran out."""
+
+
+class BufferFull(ClientError):
+    """The producer's buffer stayed full for max.block.ms."""
+
+
+class CommitError(BrokerError):
+    """Offsets were not committed, most often because the partitions belong to another member by now."""
+
+
+class FencedError(BrokerError):
+    """A newer producer with the same transactional.id, or a newer member, has taken over from this one."""
+
+
+class TransactionAborted(BrokerError):
+    """The transaction was rolled back; nothing of it is visible to read_committed consumers. It may be tried
+    again."""
+
+
+class SerializationError(ClientError, ValueError):
+    """A key or value cannot be turned into bytes."""
+
+
+class DeserializationError(ClientError, ValueError):
+    """The bytes of a key or value are not what the deserializer expects. Trying again cannot help."""
+
+
+def explain(error: KafkaError) -> str:
+    """The librdkafka error as a sentence, with a remedy where there is a usual one."""
+    remedy = _REMEDIES.get(error.code())
+    text = error.str().rstrip(".")
+    return f"{text} ({error.name()}): {remedy}" if remedy else f"{text} ({error.name()})"
+
+
+def broker_error(cause: KafkaException | KafkaError, doing: str) -> BrokerError:
+    """The exception to raise for ``cause``; ``doing`` says what was being tried, as in "creating topic
+    orders"."""
+    error = kafka_error(cause)
+    kind = FencedError if error.code() in _FENCED else BrokerError
+    return kind(f"{doing} failed: {explain(error)}", error.code(), retriable=error.retriable())
+
+
+def kafka_error(cause: KafkaException | KafkaError) -> KafkaError:
+    if isinstance(cause, KafkaError):
+        return cause
+    inner = cause.args[0] if cause.args else None
+    return inner if isinstance(inner, KafkaError) else KafkaError(KafkaError._FAIL, str(cause))
+
+
+def is_fenced(error: KafkaError) -> bool:
+    return error.code() in _FENCED
+
+
+def require(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional library, or say in one sentence how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as missing:
+        name = module.partition(".")[0]
+        raise MissingExtra(
+            f"{purpose} needs {name}, which is not installed: pip install 'headrace[{extra}]'"
+        ) from missing
+
+
+_FENCED = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.FENCED_INSTANCE_ID,
+    }
+)
+
+_REMEDIES = {
+    KafkaError._TRANSPORT: "check bootstrap.servers and that the broker is running",
+    KafkaError._ALL_BROKERS_DOWN: "check bootstrap.servers and that the brokers are running",
+    KafkaError._RESOLVE: "the host name in bootstrap.servers or advertised.listeners cannot be resolved",
+    KafkaError._MSG_TIMED_OUT: (
+        "no acknowledgement within delivery.timeout.ms; the record may or may not be written"
+    ),
+    KafkaError.MSG_SIZE_TOO_LARGE: (
+        "raise max.message.bytes of the topic and max.request.size of the producer"
+    ),
+    KafkaError.NOT_ENOUGH_REPLICAS: "fewer in-sync replicas than min.insync.replicas; bring a broker back",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic first, or allow auto.create.topics.enable",
+    KafkaError._UNKNOWN_TOPIC: "create the topic first, or allow auto.create.topics.enable",
+    KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions",
+    KafkaError.INVALID_REPLICATION_FACTOR: "ask for at most as many replicas as there are live brokers",
+    KafkaError.ILLEGAL_GENERATION: (
+        "the group has rebalanced; the partitions may belong to another member now"
+    ),
+    KafkaError.UNKNOWN_MEMBER_ID: (
+        "the group has dropped this member; poll more often or raise max.poll.interval.ms"
+    ),
+    KafkaError._AUTO_OFFSET_RESET: (
+        "there is no valid committed offset and auto.offset.reset does not choose one"
+    ),
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "the principal lacks an ACL for the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "the principal lacks an ACL for the group",
+    KafkaError.NON_EMPTY_GROUP: "stop the members of the group first",
+}

@@ -1,0 +1,333 @@
+"""Sending records and waiting, or not, for their acknowledgement. Owns the librdkafka producer and its poll
+thread.
+
+``send`` gives a Future, ``send_and_wait`` the result, ``send_and_forget`` nothing but a count of failures.
+Callbacks and futures are served by one background thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Self, cast
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from headrace.client import partitioners
+from headrace.client.config import Config, Delivery, config_error, log, producer_settings
+from headrace.client.errors import BufferFull, ConfigError, DeliveryError, broker_error, explain, kafka_error
+from headrace.client.record import HeadersLike, RecordMetadata, header_list
+from headrace.client.serializers import Serializer, as_serializer
+from headrace.client.transaction import Transaction
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from headrace.client.consumer import Consumer
+
+    K = TypeVar("K", default=bytes | str)
+    V = TypeVar("V", default=bytes | str)
+else:
+    from typing import TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
+
+OnDelivery = Callable[[RecordMetadata | None, DeliveryError | None], None]
+"""Called once per record, in the producer's thread, with where it was written or why it was not."""
+
+_POLL_SECONDS = 0.1
+_NATIVE = {"murmur2": "murmur2_random"}
+_LIBRDKAFKA_OWN = ("random", "consistent", "consistent_random", "murmur2_random", "fnv1a", "fnv1a_random")
+
+
+class ProducerCore(Generic[K, V]):
+    """What the sync and the asyncio producer share: settings, serialization, partitioning, the poll
+    thread."""
+
+    def __init__(
+        self,
+        config: Config,
+        keywords: dict[str, object],
+        delivery: Delivery | None,
+        key_serializer: Serializer[K] | Callable[[K], bytes] | None,
+        value_serializer: Serializer[V] | Callable[[V], bytes] | None,
+    ) -> None:
+        self.settings = producer_settings(config, keywords, delivery)
+        self.failed = 0
+        self._serialize_key = as_serializer(key_serializer, "key")
+        self._serialize_value = as_serializer(value_serializer, "value")
+        native, self._partitioner = _partitioner(self.settings.partitioner)
+        self._partition_counts: dict[str, tuple[int, float]] = {}
+        self._partitioning = threading.Lock()
+        try:
+            self.librdkafka = confluent_kafka.Producer({**self.settings.librdkafka, "partitioner": native})
+        except KafkaException as error:
+            raise config_error(error) from error
+        self._closed = threading.Event()
+        self._poller = threading.Thread(
+            target=_serve, args=(self.librdkafka, self._closed), name="headrace-producer", daemon=True
+        )
+        self._poller.start()
+        weakref.finalize(self, self._closed.set)
+
+    def knows_partitions(self, topic: str) -> bool:
+        """Whether ``produce`` can place a record without asking a broker first."""
+        return self._partitioner is None or self._partition_counts.get(topic, (0, 0.0))[1] > time.monotonic()
+
+    def partition_count(self, topic: str) -> int:
+        count, until = self._partition_counts.get(topic, (0, 0.0))
+        return count if time.monotonic() < until else self._ask_partition_count(topic)
+
+    def produce(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        headers: HeadersLike | None,
+        timestamp: int | None,
+        on_delivery: Callable[[KafkaError | None, Message], None],
+        max_block: float,
+    ) -> None:
+        """Hand the record to librdkafka, waiting up to ``max_block`` seconds for room; then raises
+        BufferError."""
+        if self._closed.is_set():
+            raise ConfigError("the producer is closed")
+        key_bytes = self._serialize_key(key)
+        value_bytes = self._serialize_value(value)
+        if partition is None:
+            partition = self._place(topic, key_bytes, value_bytes)
+        pairs = cast("list[tuple[str, str | bytes | None]]", header_list(headers))
+        deadline = time.monotonic() + max_block
+        while True:
+            try:
+                self.librdkafka.produce(
+                    topic,
+                    value_bytes,
+                    key_bytes,
+                    partition,
+                    on_delivery,
+                    timestamp=timestamp or 0,
+                    headers=pairs,
+                )
+                return
+            except KafkaException as error:
+                raise self._refused(error, topic) from error
+            except BufferError:
+                if time.monotonic() >= deadline:
+                    raise
+                self.librdkafka.poll(_POLL_SECONDS)
+
+    def buffer_full(self) -> BufferFull:
+        return BufferFull(
+            f"the producer's buffer stayed full for {self.settings.max_block:g} s (max.block.ms): the "
+            f"brokers do not "
+            "take records as fast as they are sent; send slower, or raise buffer.memory"
+        )
+
+    def count_failure(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failed += 1
+            if self.failed == 1 or self.failed % 1000 == 0:
+                log.warning(
+                    "%d records sent and forgotten were not written; last: %s", self.failed, explain(error)
+                )
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until every record sent so far is acknowledged or has failed."""
+        left = self.librdkafka.flush(-1 if timeout is None else timeout)
+        if left:
+            raise DeliveryError(
+                f"{left} records were still unacknowledged after {timeout:g} s; they may or may not be "
+                f"written",
+                KafkaError._TIMED_OUT,
+                retriable=True,
+            )
+
+    def close(self, timeout: float | None = None) -> None:
+        if self._closed.is_set():
+            return
+        try:
+            self.flush(timeout)
+        finally:
+            self._closed.set()
+            self._poller.join()
+
+    def _place(self, topic: str, key: bytes | None, value: bytes | None) -> int:
+        if self._partitioner is None:
+            return -1
+        count = self.partition_count(topic)
+        with self._partitioning:
+            return self._partitioner.partition(topic, key, len(key or b"") + len(value or b""), count)
+
+    def _ask_partition_count(self, topic: str) -> int:
+        deadline = time.monotonic() + self.settings.max_block
+        while True:
+            try:
+                found = self.librdkafka.list_topics(
+                    topic, timeout=max(0.1, deadline - time.monotonic())
+                ).topics[topic]
+            except KafkaException as error:
+                raise broker_error(error, f"asking for the partitions of {topic}") from error
+            if found.error is None:
+                until = time.monotonic() + self.settings.metadata_max_age
+                self._partition_counts[topic] = len(found.partitions), until
+                return len(found.partitions)
+            if time.monotonic() >= deadline:
+                raise broker_error(found.error, f"asking for the partitions of {topic}")
+            time.sleep(_POLL_SECONDS)
+
+    def _refused(self, error: KafkaException, topic: str) -> Exception:
+        cause = kafka_error(error)
+        if cause.code() == KafkaError._STATE and self.settings.transactional_id is not None:
+            return ConfigError(
+                "this producer has a transactional.id and sends only inside a transaction: "
+                "put the call into `with producer.transaction():`"
+            )
+        return broker_error(cause, f"sending to {topic}")
+
+
+class Producer(ProducerCore[K, V]):
+    """Send records.
+
+    >>> with Producer("localhost:9092", value_serializer=serializers.json()) as producer:
+    ...     producer.send_and_wait("orders", {"id": 1}, key="a")
+
+    ``config`` is the bootstrap servers or a mapping of Kafka's settings; further settings are keywords with
+    underscores. ``delivery`` chooses "at_most_once" (acks=0, no retries), "at_least_once" (acks=all,
+    idempotent retries; the default) or "exactly_once" (transactions; needs transactional_id).
+    """
+
+    def __init__(
+        self,
+        config: Config = None,
+        /,
+        *,
+        delivery: Delivery | None = None,
+        key_serializer: Serializer[K] | Callable[[K], bytes] | None = None,
+        value_serializer: Serializer[V] | Callable[[V], bytes] | None = None,
+        **settings: object,
+    ) -> None:
+        super().__init__(config, settings, delivery, key_serializer, value_serializer)
+        self._transaction = Transaction(self.librdkafka, self.settings)
+
+    def send(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: HeadersLike | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> Future[RecordMetadata]:
+        """Send; the Future gives the RecordMetadata or raises DeliveryError. ``on_delivery`` is called as
+        well."""
+        future: Future[RecordMetadata] = Future()
+        future.set_running_or_notify_cancel()
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            metadata, failure = outcome(error, message)
+            if on_delivery is not None:
+                try:
+                    on_delivery(metadata, failure)
+                except Exception:
+                    log.exception("the delivery callback of a record for %s failed", topic)
+            if metadata is not None:
+                future.set_result(metadata)
+            else:
+                future.set_exception(cast(DeliveryError, failure))
+
+        self._enqueue(topic, value, key, partition, headers, timestamp, delivered)
+        return future
+
+    def send_and_wait(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: HeadersLike | None = None,
+        timestamp: int | None = None,
+    ) -> RecordMetadata:
+        """Send and return when the record is acknowledged; raises DeliveryError when it is not."""
+        return self.send(
+            topic, value, key=key, partition=partition, headers=headers, timestamp=timestamp
+        ).result()
+
+    def send_and_forget(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: HeadersLike | None = None,
+        timestamp: int | None = None,
+    ) -> None:
+        """Send without looking back; ``failed`` counts those that are known not to have been written."""
+        self._enqueue(topic, value, key, partition, headers, timestamp, self.count_failure)
+
+    def transaction(self, consumer: Consumer[object, object] | None = None) -> Transaction:
+        """A ``with`` block whose records, and the consumer's offsets, are committed together or not at
+        all."""
+        return self._transaction.including(consumer)
+
+    def _enqueue(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        headers: HeadersLike | None,
+        timestamp: int | None,
+        on_delivery: Callable[[KafkaError | None, Message], None],
+    ) -> None:
+        try:
+            self.produce(
+                topic, value, key, partition, headers, timestamp, on_delivery, self.settings.max_block
+            )
+        except BufferError:
+            raise self.buffer_full() from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _serve(librdkafka: confluent_kafka.Producer, closed: threading.Event) -> None:
+    """Run callbacks as acknowledgements come; must not know the producer, which ends when it is forgotten."""
+    while not closed.is_set():
+        librdkafka.poll(_POLL_SECONDS)
+
+
+def outcome(error: KafkaError | None, message: Message) -> tuple[RecordMetadata | None, DeliveryError | None]:
+    topic = cast(str, message.topic())
+    if error is not None:
+        text = f"a record for {topic} was not acknowledged: {explain(error)}"
+        return None, DeliveryError(text, error.code(), retriable=error.retriable())
+    offset = message.offset()
+    return RecordMetadata(
+        topic, cast(int, message.partition()), -1 if offset is None else offset, message.timestamp()[1]
+    ), None
+
+
+def _partitioner(chosen: object) -> tuple[str, partitioners.Partitioner | None]:
+    """librdkafka's own partitioner when it has the chosen one, else ours, called for every record."""
+    if isinstance(chosen, str):
+        if chosen in _NATIVE or chosen in _LIBRDKAFKA_OWN:
+            return _NATIVE.get(chosen, chosen), None
+        return "murmur2_random", partitioners.named(chosen)
+    return "murmur2_random", cast(partitioners.Partitioner, chosen)

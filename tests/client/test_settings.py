@@ -1,0 +1,98 @@
+"""Kafka's settings by Kafka's names and defaults, and the three delivery choices; no broker is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.client import ConfigError, Consumer, Producer
+from headrace.client.config import consumer_settings, producer_settings
+
+SERVERS = "127.0.0.1:1"
+
+
+def test_settings_come_as_servers_as_a_mapping_or_as_keywords_and_keywords_win() -> None:
+    by_mapping = producer_settings({"bootstrap.servers": SERVERS, "linger.ms": 1}, {"linger_ms": 9}, None)
+    assert by_mapping.librdkafka["linger.ms"] == 9
+    assert producer_settings(SERVERS, {}, None).librdkafka["bootstrap.servers"] == SERVERS
+    several = producer_settings(None, {"bootstrap_servers": ["a:1", "b:2"]}, None)
+    assert several.librdkafka["bootstrap.servers"] == "a:1,b:2"
+
+
+def test_the_default_producer_is_at_least_once_and_idempotent() -> None:
+    settings = producer_settings(SERVERS, {}, None).librdkafka
+    assert (settings["acks"], settings["enable.idempotence"]) == ("all", "true")
+    assert settings["delivery.timeout.ms"] == 120_000
+
+
+@pytest.mark.parametrize(
+    ("acks", "expected"), [(0, "0"), ("1", "1"), (1, "1"), ("all", "all"), (-1, "all"), ("-1", "all")]
+)
+def test_acks_are_spelled_plainly_and_weaker_ones_turn_idempotence_off(acks: object, expected: str) -> None:
+    settings = producer_settings(SERVERS, {"acks": acks}, None).librdkafka
+    assert settings["acks"] == expected
+    assert settings["enable.idempotence"] == ("true" if expected == "all" else "false")
+
+
+def test_at_most_once_neither_waits_nor_retries() -> None:
+    settings = producer_settings(SERVERS, {}, "at_most_once").librdkafka
+    assert (settings["acks"], settings["retries"], settings["enable.idempotence"]) == ("0", 0, "false")
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Producer(), "bootstrap.servers is missing"),
+        (lambda: Producer(SERVERS, acks=2), "choose 0 .* 1 .* or all"),
+        (lambda: Producer(SERVERS, delivery="exactly_once"), "exactly_once needs transactional_id="),
+        (lambda: Producer(SERVERS, delivery="at_least_once", acks=1), "at_least_once needs acks=all"),
+        (
+            lambda: Producer(SERVERS, delivery="sometimes"),
+            "choose at_most_once, at_least_once",
+        ),
+        (lambda: Producer(SERVERS, request_required_acks=1), "removed from Kafka: use acks"),
+        (lambda: Producer(SERVERS, linger_mss=1), 'No such configuration property: "linger.mss"'),
+        (lambda: Producer(SERVERS, max_block_ms="soon"), "max.block.ms is 'soon'"),
+        (
+            lambda: Producer({"bootstrap.servers": SERVERS, "key.serializer": "x"}),
+            ": key_serializer=",
+        ),
+        (lambda: Producer(SERVERS).transaction(), "transactions need transactional_id="),
+        (lambda: Consumer(SERVERS, group_id="g", zookeeper_connect="x"), "use bootstrap.servers"),
+        (lambda: Consumer(SERVERS, group_id="g", max_poll_records=0), "max.poll.records is 0"),
+        (lambda: Consumer(SERVERS, delivery="at_most_once"), "at_most_once needs group_id="),
+        (
+            lambda: Consumer(SERVERS, group_id="g", delivery="exactly_once", enable_auto_commit=True),
+            "enable.auto.commit cannot be true with exactly_once",
+        ),
+        (lambda: Consumer(SERVERS).commit(), "has no group and cannot commit"),
+        (lambda: Consumer(SERVERS, group_id="g").subscribe(), "either to topics or to a pattern"),
+    ],
+)
+def test_a_wrong_setting_gets_one_sentence(make: object, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence) as caught:
+        make()  # type: ignore[operator]
+    assert "\n" not in str(caught.value)
+
+
+def test_consumers_take_javas_names() -> None:
+    names = {
+        "group_id": "g",
+        "fetch_max_wait_ms": 100,
+        "partition_assignment_strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+    }
+    settings = consumer_settings(SERVERS, names, None)
+    assert settings.librdkafka["fetch.wait.max.ms"] == 100
+    assert settings.librdkafka["partition.assignment.strategy"] == "cooperative-sticky"
+    assert settings.incremental
+    assert settings.max_poll_records == 500
+    assert settings.auto_commit
+
+
+def test_a_consumer_without_a_group_commits_nothing() -> None:
+    assert not consumer_settings(SERVERS, {}, None).auto_commit
+
+
+def test_exactly_once_reads_committed_records_only() -> None:
+    settings = consumer_settings(SERVERS, {"group_id": "g"}, "exactly_once")
+    assert settings.librdkafka["isolation.level"] == "read_committed"
+    assert not settings.auto_commit
