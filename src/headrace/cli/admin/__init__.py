@@ -1,0 +1,1 @@
+"""What the commands ask of a cluster, as plain values: shared by `headrace …` and Kafka's tool names."""

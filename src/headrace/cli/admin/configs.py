@@ -1,0 +1,132 @@
+"""Settings of topics, brokers and groups: reading them, with where they come from, and changing them.
+
+Spoken in the protocol itself: librdkafka cannot name the default of all brokers (an empty name) and drops synonyms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from headrace.cli.cluster import Cluster
+from headrace.cli.failure import Failure, did_you_mean
+from headrace.cli.raw.connection import Connection
+from headrace.cli.raw.refused import check
+from headrace.wire.errors import ErrorCode
+from headrace.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from headrace.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+KINDS = {"topic": 2, "broker": 4, "broker-logger": 8, "client-metrics": 16, "group": 32}
+SOURCES = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
+_SET, _DELETE = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    source: str
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    name: str
+    value: str | None
+    source: str
+    sensitive: bool
+    read_only: bool
+    synonyms: list[Synonym]  # nearest first
+    documentation: str | None
+
+    @property
+    def is_default(self) -> bool:
+        return self.source == "DEFAULT_CONFIG"
+
+
+def describe(
+    cluster: Cluster, kind: str, names: Sequence[str], *, documentation: bool = False
+) -> dict[str, list[Setting]]:
+    """Settings by resource name, sorted. An empty broker name is the default of all brokers."""
+    found: dict[str, list[Setting]] = {}
+    if kind in ("broker", "broker-logger"):
+        # A broker answers only for itself.
+        for name in names:
+            with _broker(cluster, name) as broker:
+                found.update(_describe(broker, kind, [name], documentation))
+    elif names:
+        with cluster.broker() as broker:
+            found = _describe(broker, kind, names, documentation)
+    return found
+
+
+def alter(
+    cluster: Cluster,
+    kind: str,
+    name: str,
+    set_: Mapping[str, str],
+    delete: Collection[str] = (),
+    *,
+    validate_only: bool = False,
+) -> None:
+    configs = [AlterableConfig(key, _SET, value) for key, value in set_.items()]
+    configs += [AlterableConfig(key, _DELETE, None) for key in delete]
+    request = IncrementalAlterConfigsRequest(
+        [AlterConfigsResource(KINDS[kind], name, configs)], validate_only
+    )
+    with _broker(cluster, name if kind in ("broker", "broker-logger") else "") as broker:
+        outcome = broker.ask(request, IncrementalAlterConfigsResponse).responses[0]
+        if outcome.error_code == ErrorCode.INVALID_CONFIG:
+            known = {setting.name for setting in _describe(broker, kind, [name], False)[name]}
+            for key in (*set_, *delete):
+                if known and key not in known:
+                    raise Failure(f"Unknown {kind} setting '{key}'.{did_you_mean(key, known)}")
+        check(outcome.error_code, outcome.error_message)
+
+
+def _broker(cluster: Cluster, name: str) -> Connection:
+    if name and not name.isdigit():
+        raise Failure(f"A broker is named by its number, not '{name}'.")
+    return cluster.broker(int(name) if name else None)
+
+
+def _describe(
+    broker: Connection, kind: str, names: Sequence[str], documentation: bool
+) -> dict[str, list[Setting]]:
+    resources = [DescribeConfigsResource(KINDS[kind], name) for name in names]
+    answer = broker.ask(DescribeConfigsRequest(resources, True, documentation), DescribeConfigsResponse)
+    found = {}
+    for result in answer.results:
+        check(result.error_code, result.error_message)
+        found[result.resource_name] = sorted(map(_setting, result.configs), key=lambda setting: setting.name)
+    return found
+
+
+def _setting(config: DescribeConfigsResourceResult) -> Setting:
+    return Setting(
+        name=config.name,
+        value=config.value,
+        source=SOURCES.get(config.config_source, "UNKNOWN"),
+        sensitive=config.is_sensitive,
+        read_only=config.read_only,
+        synonyms=[Synonym(SOURCES.get(s.source, "UNKNOWN"), s.name, s.value) for s in config.synonyms],
+        documentation=config.documentation or None,
+    )

@@ -1,0 +1,48 @@
+"""Names of topics and groups for the shell's completion: asked of the broker, silent when it is away."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headrace.cli.failure import Failure
+from headrace.cli.options import DEFAULT_BOOTSTRAP
+
+
+def topics(given: Mapping[str, Any], incomplete: str) -> list[str]:
+    def names() -> list[str]:
+        from headrace.cli.admin.topics import names
+
+        return names(_cluster(given), internal=False)
+
+    return _matching(names, incomplete)
+
+
+def groups(given: Mapping[str, Any], incomplete: str) -> list[str]:
+    def names() -> list[str]:
+        from headrace.cli.admin.groups import listings
+
+        return [listing.group for listing in listings(_cluster(given))]
+
+    return _matching(names, incomplete)
+
+
+def _cluster(given: Mapping[str, Any]) -> Any:
+    from headrace.cli.cluster import connect
+
+    bootstrap = given.get("bootstrap") or os.environ.get("HEADRACE_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    config = given.get("command_config")
+    return connect(str(bootstrap), Path(config) if config else None)
+
+
+def _matching(names: Callable[[], list[str]], incomplete: str) -> list[str]:
+    held, sys.stderr = sys.stderr, open(os.devnull, "w")  # noqa: SIM115 - a note would land in the user's prompt
+    try:
+        return [name for name in names() if name.startswith(incomplete)]
+    except Failure:
+        return []
+    finally:
+        sys.stderr = held

@@ -1,0 +1,43 @@
+"""The frame around every command: a failure is one sentence on stderr, Ctrl-C and a closed pipe are quiet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from headrace.cli.failure import Exit, Failure
+
+
+def run(action: Callable[[], int]) -> int:
+    """Run one command and return its exit code."""
+    try:
+        code = action()
+        sys.stdout.flush()
+    except Failure as failure:
+        _say(failure.sentence)
+        return failure.code
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        return _output_closed()
+    except SystemExit as stop:
+        # typer answers a broken pipe itself, as a failure; but a reader that has seen enough is none.
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _output_closed()
+        return stop.code if isinstance(stop.code, int) else Exit.OK if stop.code is None else Exit.FAILED
+    return code
+
+
+def _say(sentence: str) -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _output_closed()
+    print(f"headrace: {sentence}", file=sys.stderr)
+
+
+def _output_closed() -> int:
+    # The interpreter flushes stdout once more when it ends; give it somewhere to flush to.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return Exit.OUTPUT_CLOSED

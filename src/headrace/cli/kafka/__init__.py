@@ -1,0 +1,59 @@
+"""Kafka's own tools under their known names: `headrace kafka topics …`, or `bin/kafka-topics.sh …`.
+
+They take the flags of every Kafka generation and print what Kafka's tools print, so that scripts and habits
+carry over. Each tool is a module with `run(arguments)`.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import NamedTuple
+
+from headrace.cli.failure import Exit, Misuse, did_you_mean
+
+
+class Tool(NamedTuple):
+    module: str
+    summary: str
+
+
+TOOLS = {
+    "topics": Tool("topics", "Create, list, describe, alter and delete topics."),
+}
+
+
+def run(arguments: list[str]) -> int:
+    name = _short(arguments[0]) if arguments else "--help"
+    if name in ("-h", "--help"):
+        _help()
+        return Exit.OK
+    if name not in TOOLS:
+        raise Misuse(
+            f"There is no Kafka tool '{name}'.{did_you_mean(name, TOOLS)} 'headrace kafka --help' lists them."
+        )
+    module = import_module(f"{__name__}.{TOOLS[name].module}")
+    code: int = module.run(arguments[1:])
+    return code
+
+
+def main() -> None:
+    """Entry point of `python -m headrace.cli.kafka <tool> …`."""
+    from headrace.cli import frame
+
+    sys.exit(frame.run(lambda: run(sys.argv[1:])))
+
+
+def _short(name: str) -> str:
+    """`kafka-topics.sh` and `kafka-topics` are `topics`."""
+    return name.removeprefix("kafka-").removesuffix(".sh")
+
+
+def _help() -> None:
+    print("Usage: headrace kafka TOOL [FLAGS]...\n")
+    print("  Kafka's own tools: their flags (of every Kafka generation) and their output.\n")
+    print("Tools:")
+    width = max(map(len, TOOLS))
+    for name, tool in TOOLS.items():
+        print(f"  {name.ljust(width)}  {tool.summary}")
+    print("\n'headrace kafka TOOL --help' shows a tool's flags; bin/kafka-TOOL.sh is the same command.")

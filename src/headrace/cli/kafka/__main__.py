@@ -1,0 +1,5 @@
+"""`python -m headrace.cli.kafka <tool> …`"""
+
+from headrace.cli.kafka import main
+
+main()

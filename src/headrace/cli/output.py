@@ -1,0 +1,52 @@
+"""What a command prints on stdout: aligned columns for people, JSON for scripts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+MISSING = "-"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    print("\n".join(columns(header, rows)))
+
+
+def columns(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Lines of aligned columns; numbers to the right, None as a dash."""
+    values = [list(row) for row in rows]
+    cells = [[MISSING if value is None else str(value) for value in row] for row in values]
+    widths = [max(len(line[i]) for line in [list(header), *cells]) for i in range(len(header))]
+    numeric = [bool(values) and all(_is_number(row[i]) for row in values) for i in range(len(header))]
+
+    def line(values: Sequence[str]) -> str:
+        padded = (
+            value.rjust(width) if right else value.ljust(width)
+            for value, width, right in zip(values, widths, numeric, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    return [line(list(header)), *(line(row) for row in cells)]
+
+
+def json_document(value: Any) -> None:
+    import json
+
+    json.dump(value, sys.stdout, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    sys.stdout.write("\n")
+
+
+def json_line(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def note(sentence: str) -> None:
+    """Something worth knowing that is not the answer: stderr, so that a pipe gets the answer alone."""
+    print(sentence, file=sys.stderr)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or isinstance(value, int | float)

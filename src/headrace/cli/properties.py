@@ -1,0 +1,29 @@
+"""Client properties from files and from `key=value` arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from headrace.cli.failure import Failure, Misuse
+
+
+def load(path: Path) -> dict[str, str]:
+    from headrace.config.definition import ConfigError
+    from headrace.config.properties import read_properties
+
+    try:
+        return read_properties(path)
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+
+
+def from_arguments(arguments: Iterable[str], option: str) -> dict[str, str]:
+    """`key=value` arguments; a value may hold further '=' signs, and `key=` is an empty value."""
+    entries: dict[str, str] = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals or not key.strip():
+            raise Misuse(f"{option} takes key=value, not '{argument}'.")
+        entries[key.strip()] = value
+    return entries

@@ -1,0 +1,51 @@
+"""Routing: which broker a request goes to, and asking again while a coordinator is moving or loading."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from headrace.cli.raw.refused import RequestRefused, check
+from headrace.wire.errors import ErrorCode
+from headrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from headrace.wire.schema import Request, Response
+
+if TYPE_CHECKING:
+    from headrace.cli.cluster import Cluster
+
+R = TypeVar("R", bound=Response)
+_PATIENCE = 15.0
+_PASSING = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+def find_coordinator(cluster: Cluster, group: str) -> int:
+    """The id of the broker that coordinates a group."""
+    with cluster.broker() as broker:
+        request = FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group])
+        answer = broker.ask(request, FindCoordinatorResponse)
+    found = answer.coordinators[0] if answer.coordinators else answer
+    check(found.error_code, found.error_message)
+    return found.node_id
+
+
+def ask_coordinator(
+    cluster: Cluster, group: str, request: Request, response: type[R], error_of: Callable[[R], int]
+) -> R:
+    """Ask the broker that coordinates a group; waits while the cluster still makes up its mind who that is."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            with cluster.broker(find_coordinator(cluster, group)) as broker:
+                answer = broker.ask(request, response)
+            if error_of(answer) not in _PASSING:
+                return answer
+            check(error_of(answer))
+        except RequestRefused as refused:
+            if refused.error not in _PASSING or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)

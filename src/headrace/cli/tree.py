@@ -1,0 +1,63 @@
+"""The tree of commands. A command's module is imported only when the command line names it, so that
+`headrace --help` costs no more than typer itself.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from headrace.cli.failure import Exit
+from headrace.cli.options import command_app
+
+
+class Entry(NamedTuple):
+    module: str  # holds `app`, a Typer with one command or several
+    summary: str
+
+
+COMMANDS = {
+    "topics": Entry("headrace.cli.topics", "Create, list, describe, alter and delete topics."),
+}
+
+
+class Tree(TyperGroup):
+    """Shows every command by its summary and loads the one that is named."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, entry in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=entry.summary), name)
+
+    # typer keeps its context class private, so the signature cannot name it.
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in COMMANDS:
+            command = get_command(import_module(COMMANDS[args[0]].module).app)
+            self.add_command(command, args[0])
+        return super().resolve_command(ctx, args)
+
+
+app = command_app("A Kafka-compatible message platform.", cls=Tree, completion=True)
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    """A Kafka-compatible message platform: one broker or a cluster, and the tools around it."""
+
+
+def run(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        from headrace import __version__
+
+        print(f"headrace {__version__}")
+        return Exit.OK
+    app(args=arguments, prog_name="headrace")
+    return Exit.OK

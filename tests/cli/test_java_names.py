@@ -1,0 +1,116 @@
+"""Settings written for the Java client work with librdkafka, or say why not."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from headrace.cli.failure import Failure
+from headrace.cli.java_names import translate
+
+
+def settings(**properties: str) -> dict[str, str]:
+    return translate({name.replace("__", "."): value for name, value in properties.items()}).settings
+
+
+def test_a_login_in_jaas_form_becomes_user_and_password() -> None:
+    jaas = (
+        'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="a\\"b c";'
+    )
+    assert settings(sasl__jaas__config=jaas) == {"sasl.username": "ann", "sasl.password": 'a"b c'}
+
+
+def test_a_login_module_of_somebodys_own_is_refused_with_the_ways_there_are() -> None:
+    with pytest.raises(Failure, match=r"OwnModule, which is Java code; use PLAIN, SCRAM or GSSAPI"):
+        settings(sasl__jaas__config="com.example.OwnModule required;")
+
+
+def test_a_pem_trust_store_becomes_the_ca_file() -> None:
+    given = settings(
+        ssl__truststore__location="/ca.pem", ssl__truststore__type="PEM", ssl__truststore__password="x"
+    )
+    assert given == {"ssl.ca.location": "/ca.pem"}
+
+
+def test_a_java_key_store_is_refused_with_the_command_that_converts_it() -> None:
+    with pytest.raises(Failure, match=r"keytool -importkeystore -srckeystore /k\.jks"):
+        settings(ssl__keystore__location="/k.jks")
+
+
+def test_a_pem_key_store_gives_certificate_and_key() -> None:
+    given = settings(ssl__keystore__location="/k.pem", ssl__keystore__type="PEM", ssl__key__password="x")
+    assert given == {
+        "ssl.certificate.location": "/k.pem",
+        "ssl.key.location": "/k.pem",
+        "ssl.key.password": "x",
+    }
+
+
+def test_assignor_classes_become_names() -> None:
+    classes = "org.apache.kafka.clients.consumer.RangeAssignor, org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+    assert settings(partition__assignment__strategy=classes) == {
+        "partition.assignment.strategy": "range,cooperative-sticky"
+    }
+
+
+@pytest.mark.parametrize(
+    ("removed", "value", "kept"),
+    [
+        ("request.required.acks", "-1", {"acks": "-1"}),
+        ("metadata.broker.list", "h:1", {"bootstrap.servers": "h:1"}),
+        ("auto.commit.enable", "false", {"enable.auto.commit": "false"}),
+        ("auto.offset.reset", "smallest", {"auto.offset.reset": "earliest"}),
+    ],
+)
+def test_a_removed_setting_is_used_under_its_successors_name_and_said_to_be(
+    removed: str, value: str, kept: dict[str, str]
+) -> None:
+    translation = translate({removed: value})
+    assert translation.settings == kept
+    successor = next(iter(kept))
+    assert len(translation.notes) == 1
+    assert removed in translation.notes[0]
+    assert successor in translation.notes[0]
+
+
+def test_a_removed_setting_does_not_override_its_successor() -> None:
+    assert translate({"request.required.acks": "0", "acks": "all"}).settings == {"acks": "all"}
+
+
+def test_a_setting_of_zookeeper_times_is_ignored_with_the_way_on() -> None:
+    translation = translate({"zookeeper.connect": "localhost:2181"})
+    assert translation.settings == {}
+    assert "bootstrap.servers" in translation.notes[0]
+
+
+def test_everything_a_java_properties_file_usually_holds_is_accepted_by_librdkafka() -> None:
+    translation = translate(
+        {
+            "bootstrap.servers": "127.0.0.1:9",
+            "key.serializer": "org.apache.kafka.common.serialization.StringSerializer",
+            "acks": "all",
+            "buffer.memory": "33554432",
+            "max.block.ms": "60000",
+            "max.request.size": "2000000",
+            "send.buffer.bytes": "-1",
+            "receive.buffer.bytes": "65536",
+            "fetch.max.wait.ms": "200",
+            "linger.ms": "5",
+            "batch.size": "16384",
+            "compression.type": "lz4",
+            "enable.idempotence": "true",
+            "max.in.flight.requests.per.connection": "5",
+            "delivery.timeout.ms": "120000",
+            "request.timeout.ms": "30000",
+            "metadata.max.age.ms": "300000",
+            "reconnect.backoff.ms": "50",
+            "reconnect.backoff.max.ms": "1000",
+            "ssl.endpoint.identification.algorithm": "",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "client.dns.lookup": "use_all_dns_ips",
+            "interceptor.classes": "com.example.Interceptor",
+            "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner",
+        }
+    )
+    assert translation.notes == []
+    AdminClient(dict(translation.settings))
