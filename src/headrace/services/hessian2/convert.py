@@ -57,7 +57,7 @@ def _plain(cls: type[Any]) -> Converter | None:
     if cls in (list, tuple, set, frozenset, dict):
         return _collection(cls, ())
     if issubclass(cls, float):
-        return _scalar(cls, (int,), float)
+        return _scalar(float, (int,), float)
     if issubclass(cls, bool):
         return _scalar(bool, (), bool)
     if issubclass(cls, int):
@@ -227,4 +227,4 @@ def _to_dict(key: Converter | None, item: Converter | None) -> Converter:
 
 def _mismatch(value: object, target: type) -> Hessian2Error:
     name = value.class_name if isinstance(value, JavaObject) else type(value).__name__
-    return Hessian2Error(f"A {target.__qualname__} is declared, but a {name} came.")
+    return Hessian2Error(f"Expected {target.__qualname__}, got {name}.")

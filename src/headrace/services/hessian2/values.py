@@ -9,31 +9,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from reprlib import recursive_repr
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+if TYPE_CHECKING:
+    # A type checker sees plain ints, so that `list[Long]` takes [1, 2] and an int is a Long wherever one is asked.
+    Int = int
+    Long = int
+    Short = int
+    Byte = int
+    Float = float
+    Char = str
+else:
 
-class Int(int):
-    """A Java int."""
+    class Int(int):
+        """A Java int."""
 
+    class Long(int):
+        """A Java long, also when it would fit an int: the elements of a `List<Long>` must all be longs."""
 
-class Long(int):
-    """A Java long, also when the number would fit an int (elements of a `List<Long>` must be longs)."""
+    class Short(int):
+        """A Java short."""
 
+    class Byte(int):
+        """A Java byte."""
 
-class Short(int):
-    """A Java short."""
+    class Float(float):
+        """A Java float: rounded to 32 bits."""
 
-
-class Byte(int):
-    """A Java byte."""
-
-
-class Float(float):
-    """A Java float: rounded to 32 bits."""
-
-
-class Char(str):
-    """A Java char: one UTF-16 unit."""
+    class Char(str):
+        """A Java char: one UTF-16 unit."""
 
 
 class Locale(str):
