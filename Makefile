@@ -43,6 +43,9 @@ types: setup
 test: lint types
 	@$(BIN)/pytest -n 2 $(ARGS)
 
+interop: setup
+	@$(BIN)/pytest interop $(ARGS)
+
 lock: $(BIN)/uv
 	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/base.lock
 	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header --all-extras --group dev pyproject.toml -o requirements/all.lock
