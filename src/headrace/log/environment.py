@@ -1,0 +1,68 @@
+"""What the logs of a broker share: the file system, the clock, the limit on open files, the waste basket."""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headrace.clock import Clock, SystemClock
+from headrace.log.files import Files, HandlePool
+
+if TYPE_CHECKING:
+    from headrace.log.partition import PartitionLog
+
+logger = logging.getLogger(__name__)
+
+
+class Trash:
+    """Files and directories already renamed out of service, waiting for file.delete.delay.ms to pass."""
+
+    __slots__ = ("_heap", "_number")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, str]] = []
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def put(self, path: str, due_ms: int) -> None:
+        heapq.heappush(self._heap, (due_ms, self._number, path))
+        self._number += 1
+
+    def take_due(self, now_ms: int) -> list[str]:
+        due = []
+        while self._heap and self._heap[0][0] <= now_ms:
+            due.append(heapq.heappop(self._heap)[2])
+        return due
+
+
+def remove_for_good(files: Files, paths: list[str]) -> None:
+    """Delete files, and directories with the files in them. Runs in a thread; what cannot go now is
+    reported."""
+    for path in paths:
+        try:
+            if os.path.isdir(path):
+                for name in files.list(path):
+                    files.remove(os.path.join(path, name))
+                files.remove_directory(path)
+            else:
+                files.remove(path)
+        except OSError as error:
+            logger.warning("Could not delete %s, which is no longer in use: %s", path, error.strerror)
+
+
+@dataclass(slots=True)
+class Environment:
+    files: Files = field(default_factory=Files)
+    clock: Clock = field(default_factory=SystemClock)
+    pool: HandlePool = field(default_factory=HandlePool)
+    trash: Trash = field(default_factory=Trash)
+    rolled: set[PartitionLog] = field(default_factory=set)
+    """Logs that began a new segment, so that the finished one should be brought to the disk soon."""
+    producer_id_expiration_ms: int = 86_400_000
+    transaction_verification: bool = False
+    """Refuse transactional records of clients that no coordinator has vouched for (see VerificationGuard)."""

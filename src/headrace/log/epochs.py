@@ -1,0 +1,127 @@
+"""Which leader epoch began at which offset (KIP-101), kept in leader-epoch-checkpoint.
+
+Epochs and start offsets both grow. The file is written when an epoch begins and brought to the disk with the
+next flush; after a crash recovery adds what the batches themselves say.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left, bisect_right
+
+from headrace.log.files import Files
+
+FILE_NAME = "leader-epoch-checkpoint"
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class LeaderEpochs:
+    __slots__ = ("_epochs", "_files", "_starts", "_synced_version", "_version", "path")
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
+        self.path = os.path.join(directory, FILE_NAME)
+        self._epochs: list[int] = []
+        self._starts: list[int] = []
+        self._version = self._synced_version = 0
+
+    def load(self) -> None:
+        """Read the file; a damaged one counts as empty, since recovery finds epochs in the batches."""
+        try:
+            lines = self._files.read_whole(self.path).decode("ascii", "replace").split("\n")
+        except FileNotFoundError:
+            return
+        try:
+            if int(lines[0]) != 0:
+                raise ValueError("unknown version")
+            entries = [tuple(map(int, line.split())) for line in lines[2 : 2 + int(lines[1])]]
+            for epoch, start in entries:
+                self._put(epoch, start)
+        except (ValueError, IndexError):
+            self._epochs.clear()
+            self._starts.clear()
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        """(epoch, start offset), oldest first."""
+        return list(zip(self._epochs, self._starts, strict=True))
+
+    @property
+    def latest(self) -> int:
+        return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
+
+    @property
+    def earliest(self) -> tuple[int, int] | None:
+        return (self._epochs[0], self._starts[0]) if self._epochs else None
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """An epoch begins at an offset; what was known to begin at or after either gives way."""
+        if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
+            return False
+        self._put(epoch, start_offset)
+        self.write()
+        return True
+
+    def _put(self, epoch: int, start_offset: int) -> None:
+        keep = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
+        del self._epochs[keep:]
+        del self._starts[keep:]
+        self._epochs.append(epoch)
+        self._starts.append(start_offset)
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest known epoch not above `epoch`, and the offset at which it ended."""
+        if epoch == UNDEFINED_EPOCH or not self._epochs:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == self._epochs[-1]:
+            return epoch, log_end_offset
+        higher = bisect_right(self._epochs, epoch)
+        if higher == len(self._epochs):
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        return (epoch if higher == 0 else self._epochs[higher - 1]), self._starts[higher]
+
+    def epoch_for(self, offset: int) -> int:
+        """The epoch in which an offset was written."""
+        number = bisect_right(self._starts, offset) - 1
+        return self._epochs[number] if number >= 0 else UNDEFINED_EPOCH
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that began at or after the new end of the log."""
+        keep = bisect_left(self._starts, end_offset)
+        if keep < len(self._starts):
+            del self._epochs[keep:]
+            del self._starts[keep:]
+            self.write()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that ended before the log's new start; the one that holds it begins there now."""
+        passed = bisect_right(self._starts, start_offset)
+        if passed and (passed > 1 or self._starts[0] != start_offset):
+            del self._epochs[: passed - 1]
+            del self._starts[: passed - 1]
+            self._starts[0] = start_offset
+            self.write()
+
+    def clear(self) -> None:
+        if self._epochs:
+            self._epochs.clear()
+            self._starts.clear()
+            self.write()
+
+    def move(self, directory: str) -> None:
+        self.path = os.path.join(directory, FILE_NAME)
+
+    def write(self) -> None:
+        lines = ["0", str(len(self._epochs))]
+        lines += [f"{epoch} {start}" for epoch, start in self.entries]
+        self._files.write_whole(self.path, ("\n".join(lines) + "\n").encode(), sync=False)
+        self._version += 1
+
+    def sync(self) -> None:
+        """Bring the file to the disk. Runs in a thread; an epoch that begins meanwhile waits for the next
+        time."""
+        version = self._version
+        if version != self._synced_version:
+            self._files.open(self.path).sync()
+            self._synced_version = version

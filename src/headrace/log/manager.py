@@ -1,0 +1,228 @@
+"""The logs of one broker over its data directories: opening, creating, deleting, and the clean stop.
+
+A directory that fails takes its own logs offline and no others. What has to wait for a disk while the
+broker runs is in `maintenance`; opening and closing wait themselves, because nothing else runs then.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+
+from headrace.log.checkpoints import (
+    CLEANER,
+    HIGH_WATERMARK,
+    LOG_START,
+    RECOVERY_POINT,
+    TopicPartition,
+    read_checkpoint,
+    write_checkpoint,
+)
+from headrace.log.config import LogConfig
+from headrace.log.directory import DirectoryInUse, LogDirectory
+from headrace.log.environment import Environment
+from headrace.log.metadata import read_partition_metadata, write_partition_metadata
+from headrace.log.partition import PartitionLog, ReopenFacts
+from headrace.wire.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+ConfigFor = Callable[[str], LogConfig]
+
+
+class LogManager:
+    def __init__(
+        self,
+        directories: Iterable[str],
+        *,
+        environment: Environment | None = None,
+        config_for: ConfigFor | None = None,
+    ) -> None:
+        """`config_for` gives the settings of a topic found on disk."""
+        self.environment = environment or Environment()
+        self._config_for: ConfigFor = config_for or (lambda topic: LogConfig())
+        self.directories = [
+            LogDirectory(self.environment.files, os.path.abspath(path)) for path in directories
+        ]
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+
+    # Opening
+
+    def open(self) -> None:
+        """Lock every directory and find its logs. After a clean stop none is scanned; after a crash each is
+        recovered here. DirectoryInUse when another broker holds one; a directory that fails is left
+        offline."""
+        for directory in self.directories:
+            try:
+                directory.acquire()
+            except DirectoryInUse:
+                self.release()
+                raise
+            except OSError as error:
+                self._directory_failed(directory, error)
+        for directory in self.online_directories:
+            try:
+                self._open_directory(directory)
+            except OSError as error:
+                self._directory_failed(directory, error)
+        if not self.online_directories:
+            reasons = "; ".join(
+                f"{directory.path}: {directory.offline_reason}" for directory in self.directories
+            )
+            self.release()
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No data directory can be used ({reasons}).")
+
+    def _open_directory(self, directory: LogDirectory) -> None:
+        files = self.environment.files
+        summary = directory.take_clean_stop()
+        recovery_points = read_checkpoint(files, directory.path, RECOVERY_POINT)
+        high_watermarks = read_checkpoint(files, directory.path, HIGH_WATERMARK)
+        log_starts = read_checkpoint(files, directory.path, LOG_START)
+        for path in directory.deleted_partitions():
+            self.environment.trash.put(path, self.environment.clock.now_ms())
+        for key in directory.partitions(summary):
+            if key in self._logs:
+                logger.error("%s-%d is in two data directories; using %s.", *key, self._logs[key].directory)
+                continue
+            facts, topic_id = summary.get(key) or (
+                ReopenFacts(
+                    directory.clean,
+                    recovery_points.get(key, 0),
+                    log_starts.get(key, 0),
+                    high_watermarks.get(key, 0),
+                ),
+                None,
+            )
+            log = PartitionLog(
+                self.environment,
+                directory.partition_path(*key),
+                *key,
+                self._config_for(key[0]),
+                facts,
+                topic_id,
+            )
+            self._logs[key] = log
+            if facts.end is None:
+                try:
+                    log.load()
+                except KafkaError as error:
+                    logger.error("%s", error.message)
+
+    @property
+    def online_directories(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.offline_reason is None]
+
+    def _directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        directory.offline_reason = str(error)
+        logger.error("Data directory %s goes offline: %s.", directory.path, error)
+        for log in self.logs_in(directory):
+            log.take_offline(f"its data directory failed: {error}")
+
+    # The logs
+
+    @property
+    def logs(self) -> Mapping[TopicPartition, PartitionLog]:
+        return self._logs
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        return self._logs.get((topic, partition))
+
+    def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        return [log for log in self._logs.values() if os.path.dirname(log.directory) == directory.path]
+
+    def directory_of(self, log: PartitionLog) -> LogDirectory:
+        parent = os.path.dirname(log.directory)
+        return next(directory for directory in self.directories if directory.path == parent)
+
+    def create(
+        self, topic: str, partition: int, config: LogConfig, topic_id: uuid.UUID | None = None
+    ) -> PartitionLog:
+        """Make a partition's log, in the directory that has the fewest; one that is there is returned."""
+        known = self._logs.get((topic, partition))
+        if known is not None:
+            return known
+        online = self.online_directories
+        if not online:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "Every data directory is offline.")
+        directory = (
+            min(online, key=lambda directory: len(self.logs_in(directory))) if len(online) > 1 else online[0]
+        )
+        path = directory.partition_path(topic, partition)
+        files = self.environment.files
+        try:
+            files.make_directory(path)
+            if topic_id is not None:
+                write_partition_metadata(files, path, topic_id)
+        except OSError as error:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be made: {error}."
+            ) from None
+        log = PartitionLog(self.environment, path, topic, partition, config, None, topic_id)
+        log.load()
+        self._logs[topic, partition] = log
+        return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Take a partition out of service at once; its files go after file.delete.delay.ms."""
+        log = self._logs.pop((topic, partition), None)
+        if log is None:
+            return
+        target = self.directory_of(log).deleted_path(topic, partition)
+        try:
+            log.move(target)
+        except OSError as error:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be deleted: {error}."
+            ) from None
+        log.take_offline("the partition was deleted")
+        self.environment.rolled.discard(log)
+        due = self.environment.clock.now_ms() + log.config.file_delete_delay_ms
+        self.environment.trash.put(target, due)
+
+    def topic_id_of(self, log: PartitionLog) -> uuid.UUID | None:
+        if log.topic_id is None:
+            log.topic_id = read_partition_metadata(self.environment.files, log.directory)
+        return log.topic_id
+
+    # Stopping
+
+    def close(self) -> None:
+        """Bring everything to the disk; the mark of a clean stop is written where all of it succeeded."""
+        for directory in self.online_directories:
+            summary = {}
+            clean = True
+            for log in self.logs_in(directory):
+                try:
+                    facts = log.close()
+                except KafkaError as error:
+                    logger.error("%s", error.message)
+                    facts = ReopenFacts()
+                clean = clean and facts.clean
+                summary[log.topic, log.partition] = facts, log.topic_id
+            try:
+                self.write_checkpoints(directory)
+                if clean:
+                    directory.put_clean_stop(summary)
+            except OSError as error:
+                logger.error("Data directory %s could not be closed cleanly: %s.", directory.path, error)
+        self.release()
+
+    def write_checkpoints(self, directory: LogDirectory) -> None:
+        files = self.environment.files
+        logs = self.logs_in(directory)
+        for name, offsets in (
+            (RECOVERY_POINT, {(log.topic, log.partition): log.recovery_point for log in logs}),
+            (LOG_START, {(log.topic, log.partition): log.log_start_offset for log in logs}),
+            (HIGH_WATERMARK, {(log.topic, log.partition): log.high_watermark for log in logs}),
+        ):
+            write_checkpoint(files, directory.path, name, offsets)
+
+    def release(self) -> None:
+        """Let other brokers have the directories."""
+        for directory in self.directories:
+            directory.release()
+
+
+__all__ = ["CLEANER", "LogManager"]

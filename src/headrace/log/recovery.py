@@ -1,0 +1,360 @@
+"""Opening a partition's directory: finishing what a crash interrupted, and checking only what may be damaged.
+
+After a clean stop nothing is read but small files. After a crash everything before the recovery point is on
+the disk and trusted; what follows is checked batch by batch, and the log ends before the first batch that
+is torn or damaged. Indexes are rebuilt where they are missing or make no sense; producer state comes from
+the last snapshot that is known to be on the disk, and the batches after it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+
+from headrace.log.config import LogConfig
+from headrace.log.environment import Environment
+from headrace.log.epochs import LeaderEpochs
+from headrace.log.index import OFFSET_ENTRY, TIME_ENTRY
+from headrace.log.producers import ProducerState
+from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment
+from headrace.log.segments import Segments
+from headrace.log.snapshots import SUFFIX, read_snapshot, snapshot_path
+from headrace.log.transaction_index import AbortedTransaction
+from headrace.wire.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+_INDEXES = (".index", ".timeindex", ".txnindex")
+
+
+@dataclass(slots=True)
+class LoadedLog:
+    segments: Segments
+    epochs: LeaderEpochs
+    producers: ProducerState
+    snapshots: set[int]
+    log_start_offset: int
+    log_end_offset: int
+    synced: bool
+    """Nothing on disk was changed by opening it."""
+
+
+def load_log(
+    environment: Environment,
+    directory: str,
+    name: str,
+    config: LogConfig,
+    *,
+    clean: bool,
+    recovery_point: int,
+    log_start_offset: int,
+    known_end: tuple[int, int] | None,
+    distrust_cache: bool = False,
+) -> LoadedLog:
+    """Open a directory. `known_end` (end offset, size of the active segment) comes from a clean stop."""
+    files = environment.files
+    names = _finish_interrupted(environment, directory, files.list(directory))
+    segments = _open_segments(environment, directory, names, log_start_offset)
+    epochs = LeaderEpochs(files, directory)
+    epochs.load()
+    if distrust_cache:
+        for segment in segments:
+            segment.handle().forget_cache()
+    for segment in segments:
+        if not _has_indexes(segment, names):
+            _recover_segment(segment, segment.base_offset, config, epochs)
+    if clean:
+        log_end_offset = _end_offset(segments.active, known_end)
+    else:
+        log_end_offset = _recover(segments, recovery_point, config, epochs, environment)
+    log_start_offset = max(log_start_offset, segments.first.base_offset)
+    if log_start_offset > log_end_offset:
+        # DeleteRecords had removed more than what survived: nothing of it may come back.
+        segments, log_end_offset = _start_over(environment, segments, log_start_offset), log_start_offset
+    epochs.truncate_from_end(log_end_offset)
+    epochs.truncate_from_start(log_start_offset)
+    producers = ProducerState(name)
+    snapshots = {
+        offset for file in names if file.endswith(SUFFIX) and (offset := offset_of(file)) is not None
+    }
+    trusted = log_end_offset if clean else min(recovery_point, log_end_offset)
+    begin = load_snapshot(environment, directory, snapshots, producers, log_start_offset, trusted)
+    if not clean:
+        for segment in segments:
+            if segment.has_aborted_transactions:
+                segment.transaction_index.keep_sound(segment.base_offset, log_end_offset)
+    replay_producers(segments, producers, begin, log_end_offset)
+    for stray in snapshots - set(segments.bases) - {max(snapshots, default=0)}:
+        files.remove(snapshot_path(directory, stray))
+        snapshots.discard(stray)
+    for number, segment in enumerate(segments):
+        segment.synced = clean or segments.end_of(number, log_end_offset) < recovery_point
+    return LoadedLog(segments, epochs, producers, snapshots, log_start_offset, log_end_offset, clean)
+
+
+def offset_of(name: str) -> int | None:
+    """The base offset in the name of a segment's file."""
+    digits = name[:20]
+    return int(digits) if len(digits) == 20 and digits.isascii() and digits.isdigit() else None
+
+
+def _finish_interrupted(environment: Environment, directory: str, names: dict[str, int]) -> dict[str, int]:
+    """Remove leftovers of deletions and compactions, and finish a compaction that had got to its swap."""
+    files = environment.files
+
+    def remove(name: str) -> None:
+        files.remove(os.path.join(directory, name))
+        names.pop(name, None)
+
+    cleaned = [name for name in names if name.endswith(CLEANED) and offset_of(name) is not None]
+    lowest_cleaned = min((offset_of(name) or 0 for name in cleaned), default=None)
+    for name in [
+        *cleaned,
+        *(name for name in names if name.endswith(DELETED) and offset_of(name) is not None),
+    ]:
+        remove(name)
+    swaps = [name for name in names if name.endswith(SWAP) and offset_of(name) is not None]
+    if lowest_cleaned is not None:
+        # The swap stopped half way through the renames, before any original was touched: it never happened.
+        for name in [name for name in swaps if (offset_of(name) or 0) >= lowest_cleaned]:
+            remove(name)
+            swaps.remove(name)
+    logs = sorted(offset_of(name) or 0 for name in swaps if name.endswith(".log" + SWAP))
+    if logs:
+        last = Segment(
+            environment,
+            directory,
+            logs[-1],
+            created_ms=0,
+            suffix=SWAP,
+            size=names[f"{logs[-1]:020d}.log{SWAP}"],
+        )
+        upper = max((header.next_offset for _, header in last.headers(0)), default=logs[-1] + 1)
+        for name in list(names):
+            offset = offset_of(name)
+            if offset is not None and logs[0] <= offset < upper and not name.endswith((SWAP, SUFFIX)):
+                logger.info(
+                    "%s was compacted before the last stop; removing it.", os.path.join(directory, name)
+                )
+                remove(name)
+    for name in swaps:
+        target = name[: -len(SWAP)]
+        files.rename(os.path.join(directory, name), os.path.join(directory, target))
+        names[target] = names.pop(name)
+    return names
+
+
+def _open_segments(
+    environment: Environment, directory: str, names: dict[str, int], log_start_offset: int
+) -> Segments:
+    opened = []
+    now_ms = environment.clock.now_ms()
+    for name, size in names.items():
+        offset = offset_of(name)
+        if offset is None:
+            continue
+        stem = name[:20]
+        if name == stem + ".log":
+            opened.append(
+                Segment(
+                    environment,
+                    directory,
+                    offset,
+                    created_ms=now_ms,
+                    size=size,
+                    offset_index_bytes=names.get(stem + ".index", 0),
+                    time_index_bytes=names.get(stem + ".timeindex", 0),
+                    transaction_index_bytes=names.get(stem + ".txnindex", 0),
+                )
+            )
+        elif name[20:] in _INDEXES and stem + ".log" not in names:
+            environment.files.remove(os.path.join(directory, name))
+    if not opened:
+        first = Segment(environment, directory, max(log_start_offset, 0), created_ms=now_ms)
+        first.create_files()
+        opened.append(first)
+        names.update({f"{first.base_offset:020d}{kind}": 0 for kind in (".log", ".index", ".timeindex")})
+    return Segments(opened)
+
+
+def _has_indexes(segment: Segment, names: dict[str, int]) -> bool:
+    """Whether both indexes are there and could be right; looking at their last entries only."""
+    stem = f"{segment.base_offset:020d}"
+    offset_bytes, time_bytes = names.get(stem + ".index"), names.get(stem + ".timeindex")
+    if offset_bytes is None or time_bytes is None:
+        return False
+    if offset_bytes % OFFSET_ENTRY.size or time_bytes % TIME_ENTRY.size:
+        return False
+    last, last_time = segment.offset_index.last(), segment.time_index.last()
+    if last is not None and not (0 < last[1] < segment.size):
+        return False
+    return last_time is None or last_time[0] >= 0
+
+
+def _end_offset(active: Segment, known_end: tuple[int, int] | None) -> int:
+    if known_end is not None and known_end[1] == active.size:
+        return known_end[0]
+    last = active.offset_index.last()
+    end_offset = active.base_offset
+    for _, header in active.headers(last[1] if last else 0):
+        end_offset = header.next_offset
+    return end_offset
+
+
+def _recover(
+    segments: Segments,
+    recovery_point: int,
+    config: LogConfig,
+    epochs: LeaderEpochs,
+    environment: Environment,
+) -> int:
+    """Check every segment from the recovery point on and return the log's end offset."""
+    number = segments.index_of(recovery_point)
+    end_offset = segments[number].base_offset
+    while number < len(segments):
+        segment = segments[number]
+        hole = segment.base_offset > end_offset and not config.compact and segment is not segments.first
+        if hole:
+            logger.warning("%s begins after a hole at offset %d.", segment.path(".log"), end_offset)
+            _drop_from(environment, segments, number)
+            break
+        size = segment.size
+        end_offset = _recover_segment(segment, recovery_point, config, epochs)
+        if segment.size < size:
+            logger.warning(
+                "Cut %s from %d to %d bytes: what followed was torn or damaged.",
+                segment.path(".log"),
+                size,
+                segment.size,
+            )
+            _drop_from(environment, segments, number + 1)
+            break
+        number += 1
+    return end_offset
+
+
+def _drop_from(environment: Environment, segments: Segments, number: int) -> None:
+    for segment in reversed([segments[i] for i in range(number, len(segments))]):
+        logger.warning("Dropping %s, which follows a damaged part of the log.", segment.path(".log"))
+        segments.remove(segment)
+        discard(environment, segment, delay_ms=0)
+
+
+def discard(environment: Environment, segment: Segment, *, delay_ms: int) -> None:
+    """Take a segment's files out of service now and delete them later."""
+    segment.close()
+    segment.rename(DELETED)
+    due = environment.clock.now_ms() + delay_ms
+    for kind in (".log", *_INDEXES):
+        environment.trash.put(segment.path(kind), due)
+
+
+def _start_over(environment: Environment, segments: Segments, offset: int) -> Segments:
+    directory = segments.first.directory
+    _drop_from(environment, segments, 0)
+    first = Segment(environment, directory, offset, created_ms=environment.clock.now_ms())
+    first.create_files()
+    return Segments([first])
+
+
+def _recover_segment(segment: Segment, recovery_point: int, config: LogConfig, epochs: LeaderEpochs) -> int:
+    """Check a segment's batches from the recovery point on, rebuild its indexes, cut what is damaged."""
+    full_size = segment.size
+    start, offset_entries, time_entries = _trusted_start(segment, recovery_point)
+    segment.restart(start, offset_entries, time_entries)
+    end_offset = segment.base_offset
+    for position, header, _ in segment.checked_batches(start, full_size):
+        if header.base_offset < end_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+            break
+        segment.note(
+            position, header.size, header.last_offset, header.max_timestamp, config.index_interval_bytes
+        )
+        end_offset = header.next_offset
+        if header.leader_epoch > epochs.latest:
+            epochs.assign(header.leader_epoch, header.base_offset)
+    if segment.size < full_size:
+        segment.cut_partial_write()
+    segment.index_max_timestamp()
+    segment.offset_index.write()
+    segment.time_index.write()
+    return end_offset
+
+
+def _trusted_start(segment: Segment, recovery_point: int) -> tuple[int, int, int]:
+    """The last indexed batch before the recovery point, if the indexes can be believed: where checking
+    begins, and how many entries of either index stay."""
+    if recovery_point <= segment.base_offset or not segment.offset_index.count:
+        return 0, 0, 0
+    try:
+        if not (segment.offset_index.is_sound() and segment.time_index.is_sound()):
+            return 0, 0, 0
+        entry = segment.offset_index.floor(recovery_point - 1 - segment.base_offset)
+        if entry is None or entry[1] >= segment.size:
+            return 0, 0, 0
+        relative, position = entry
+        _, header = next(segment.headers(position, position + 1))
+    except (OSError, KafkaError):
+        return 0, 0, 0
+    if header.last_offset - segment.base_offset != relative:
+        return 0, 0, 0
+    return (
+        position,
+        segment.offset_index.count_below(relative, 0),
+        segment.time_index.count_below(relative, 1),
+    )
+
+
+def load_snapshot(
+    environment: Environment,
+    directory: str,
+    snapshots: set[int],
+    producers: ProducerState,
+    log_start_offset: int,
+    trusted: int,
+) -> int:
+    """Fill `producers` from the newest snapshot not after `trusted`; returns where replaying begins.
+
+    Snapshots after it, before the log's start, or damaged are removed.
+    """
+    producers.clear()
+    now_ms = environment.clock.now_ms()
+    for offset in sorted(snapshots, reverse=True):
+        path = snapshot_path(directory, offset)
+        if log_start_offset <= offset <= trusted:
+            try:
+                producers.restore(read_snapshot(environment.files, path))
+            except ValueError as error:
+                logger.warning("Ignoring producer snapshot %s: %s.", path, error)
+            else:
+                producers.expire(now_ms, environment.producer_id_expiration_ms)
+                return offset
+        environment.files.remove(path)
+        snapshots.discard(offset)
+    return log_start_offset
+
+
+def replay_producers(segments: Segments, producers: ProducerState, begin: int, end: int) -> None:
+    """Take in what producers wrote from `begin` to before `end`."""
+    if begin >= end:
+        return
+    for number in range(segments.index_of(begin), len(segments)):
+        segment = segments[number]
+        location = segment.locate(begin)
+        if location is None:
+            continue
+        for position, header in segment.headers(location.position):
+            if header.producer_id < 0 or header.base_offset < begin:
+                continue
+            batch = segment.read_batch(position, header) if header.is_control else None
+            completed = producers.replay(header, batch)
+            if completed is not None and completed[0].aborted:
+                transaction, stable = completed
+                segment.transaction_index.append(
+                    AbortedTransaction(
+                        transaction.producer_id, transaction.first_offset, transaction.last_offset, stable
+                    )
+                )

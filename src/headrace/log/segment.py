@@ -1,0 +1,444 @@
+"""One segment: a .log file of whole batches and the sparse indexes beside it.
+
+Appending writes the batch and, every index.interval.bytes, an index entry. Finding an offset is one search
+of the index and a walk over the few batch headers between two entries.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from headrace.log.environment import Environment
+from headrace.log.files import FileHandle, HandleSlot
+from headrace.log.index import offset_index, time_index
+from headrace.log.transaction_index import TransactionIndex
+from headrace.wire.batch import (
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Buffer,
+    check_crc,
+)
+from headrace.wire.errors import ErrorCode, KafkaError
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+_SCAN_BYTES = 8192
+_BULK_BYTES = 1024 * 1024
+
+
+class Location(NamedTuple):
+    """A batch in a segment."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+
+
+def segment_path(directory: str, base_offset: int, kind: str) -> str:
+    return os.path.join(directory, f"{base_offset:020d}{kind}")
+
+
+class Segment:
+    __slots__ = (
+        "_bytes_since_index",
+        "_environment",
+        "_hint_offset",
+        "_hint_position",
+        "_indexed_timestamp",
+        "_max_timestamp",
+        "_slot",
+        "_transaction_index",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "first_timestamp",
+        "max_timestamp_offset",
+        "offset_index",
+        "roll_jitter_ms",
+        "size",
+        "suffix",
+        "synced",
+        "time_index",
+        "transaction_index_bytes",
+    )
+
+    def __init__(
+        self,
+        environment: Environment,
+        directory: str,
+        base_offset: int,
+        *,
+        created_ms: int,
+        roll_jitter_ms: int = 0,
+        suffix: str = "",
+        size: int = 0,
+        offset_index_bytes: int = 0,
+        time_index_bytes: int = 0,
+        transaction_index_bytes: int = 0,
+    ) -> None:
+        files, pool = environment.files, environment.pool
+        self._environment = environment
+        self.directory = directory
+        self.base_offset = base_offset
+        self.suffix = suffix
+        """Appended to the names of its files: "" in service, ".cleaned", ".swap" or ".deleted" otherwise."""
+        self.size = size
+        self.created_ms = created_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self.offset_index = offset_index(files, pool, self.path(".index"), offset_index_bytes)
+        self.time_index = time_index(files, pool, self.path(".timeindex"), time_index_bytes)
+        self.transaction_index_bytes = transaction_index_bytes
+        self._transaction_index: TransactionIndex | None = None
+        self._slot = HandleSlot()
+        self._bytes_since_index = 0
+        self._indexed_timestamp: int | None = None if time_index_bytes else NO_TIMESTAMP
+        """The timestamp of the last time index entry; None before it was looked up."""
+        self._max_timestamp: int | None = None if size else NO_TIMESTAMP
+        """The largest timestamp; None before it was looked up."""
+        self.max_timestamp_offset = base_offset
+        """The last offset of the batch that has it."""
+        self.first_timestamp: int | None = None
+        """The largest timestamp of the first batch, from which segment.ms counts; None when not known yet."""
+        self.synced = False
+        """Everything in this segment, indexes too, is on the disk (a sealed segment stays so)."""
+        self._hint_offset = -1
+        self._hint_position = 0
+
+    def path(self, kind: str) -> str:
+        return segment_path(self.directory, self.base_offset, kind) + self.suffix
+
+    def create_files(self, preallocate: int = 0) -> None:
+        try:
+            for kind in (".log", ".index", ".timeindex"):
+                self._environment.files.create(self.path(kind))
+            if preallocate:
+                self.handle(writable=True).preallocate(preallocate)
+        except OSError:
+            self.remove_files()
+            raise
+
+    def remove_files(self) -> None:
+        self.close()
+        for kind in (".log", ".index", ".timeindex", ".txnindex"):
+            self._environment.files.remove(self.path(kind))
+
+    def handle(self, *, writable: bool = False) -> FileHandle:
+        """The open .log file. Whoever keeps the handle can read on although the segment is removed."""
+        handle = self._slot.handle
+        if handle is None or (writable and not handle.writable):
+            handle = self._environment.files.open(self.path(".log"), writable=writable)
+            self._environment.pool.fill(self._slot, handle)
+        handle.used = True
+        return handle
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        index = self._transaction_index
+        if index is None:
+            index = self._transaction_index = TransactionIndex(
+                self._environment.files, self.path(".txnindex"), self.transaction_index_bytes
+            )
+        return index
+
+    @property
+    def has_aborted_transactions(self) -> bool:
+        if self._transaction_index is not None:
+            return self._transaction_index.count > 0
+        return self.transaction_index_bytes > 0
+
+    # Appending
+
+    def append(
+        self, data: Buffer, first_offset: int, last_offset: int, max_timestamp: int, index_interval: int
+    ) -> None:
+        """Write one batch at the end. An OSError leaves the segment as it was, except for bytes beyond
+        `size`."""
+        position = self.size
+        handle = self._slot.handle
+        if handle is None or not handle.writable:
+            handle = self.handle(writable=True)
+        handle.used = True
+        handle.write_at(data, position)
+        self._hint_offset = first_offset
+        self._hint_position = position
+        self.note(position, len(data), last_offset, max_timestamp, index_interval)
+
+    def append_span(self, data: Buffer, headers: list[BatchHeader], index_interval: int) -> None:
+        """Write several batches with one write; an OSError leaves the segment as it was."""
+        position = self.size
+        self.handle(writable=True).write_at(data, position)
+        for header in headers:
+            self.note(position, header.size, header.last_offset, header.max_timestamp, index_interval)
+            position += header.size
+
+    def note(
+        self, position: int, size: int, last_offset: int, max_timestamp: int, index_interval: int
+    ) -> None:
+        """Take a batch that the file has at `position` into size, largest timestamp and indexes."""
+        self.size = position + size
+        self.synced = False
+        if max_timestamp > (self._max_timestamp if self._max_timestamp is not None else self.max_timestamp):
+            self._max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if self._bytes_since_index > index_interval:
+            self.offset_index.append(last_offset - self.base_offset, position)
+            self.index_max_timestamp()
+            self._bytes_since_index = 0
+        self._bytes_since_index += size
+
+    def restart(self, position: int, offset_entries: int, time_entries: int) -> None:
+        """Forget everything from `position` on, and all but so many index entries, before taking it in
+        anew."""
+        self.offset_index.truncate(offset_entries)
+        self.time_index.truncate(time_entries)
+        self.size = position
+        self.synced = False
+        self.first_timestamp = None
+        self._bytes_since_index = 0
+        self._hint_offset = -1
+        self._indexed_timestamp = None
+        self._max_timestamp = None
+
+    def index_max_timestamp(self) -> None:
+        """Let the time index know the largest timestamp so far; a segment that closes or is sealed ends
+        with it."""
+        timestamp = self.max_timestamp
+        if self._indexed_timestamp is None:
+            last = self.time_index.last()
+            self._indexed_timestamp = last[0] if last else NO_TIMESTAMP
+        if timestamp > self._indexed_timestamp:
+            self.time_index.append(timestamp, self.max_timestamp_offset - self.base_offset)
+            self._indexed_timestamp = timestamp
+
+    def cut_partial_write(self) -> None:
+        """Remove what a failed append left beyond the last whole batch."""
+        self.handle(writable=True).truncate(self.size)
+
+    def truncate_to(self, offset: int) -> int:
+        """Cut before the batch that holds `offset`; returns the end offset then, from the batches that
+        stay."""
+        location = self.locate(offset)
+        if location is None:
+            end_offset = self.base_offset
+            entry = self.offset_index.last()
+            for _, header in self.headers(entry[1] if entry else 0):
+                end_offset = header.next_offset
+            return end_offset
+        relative = location.base_offset - self.base_offset
+        self.handle(writable=True).truncate(location.position)
+        self.restart(
+            location.position,
+            self.offset_index.count_below(relative, 0),
+            self.time_index.count_below(relative, 1),
+        )
+        if self.has_aborted_transactions:
+            self.transaction_index.truncate_to(location.base_offset)
+        # What came after the last index entry may have had a larger timestamp than the indexes know.
+        entry = self.offset_index.last()
+        for _, header in self.headers(entry[1] if entry else 0):
+            if header.max_timestamp > self.max_timestamp:
+                self._max_timestamp = header.max_timestamp
+                self.max_timestamp_offset = header.last_offset
+        return location.base_offset
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp in the segment; -1 when no record has one."""
+        if self._max_timestamp is None:
+            last = self.time_index.last()
+            timestamp, relative = last if last else (NO_TIMESTAMP, 0)
+            self.max_timestamp_offset = self.base_offset + relative
+            self._max_timestamp = timestamp
+        return self._max_timestamp
+
+    def largest_timestamp(self) -> int:
+        """What retention by time goes by: the largest timestamp, or when the file last changed."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self._environment.files.modified_ms(self.path(".log"))
+
+    def time_waited_for_roll(self, now_ms: int, timestamp: int) -> int:
+        """How long the first batch has been here, seen from a new batch with `timestamp`."""
+        if self.first_timestamp is None and self.size:
+            first = next(self.headers(0, HEADER_SIZE), None)
+            self.first_timestamp = first[1].max_timestamp if first else NO_TIMESTAMP
+        if self.first_timestamp is not None and self.first_timestamp >= 0:
+            return timestamp - self.first_timestamp
+        return now_ms - self.created_ms
+
+    # Finding
+
+    def locate(self, offset: int, *, nowait: bool = False) -> Location | None:
+        """The first batch whose last offset is not below `offset`."""
+        if offset == self._hint_offset:
+            position = self._hint_position
+        else:
+            entry = self.offset_index.floor(offset - self.base_offset, nowait=nowait)
+            position = entry[1] if entry else 0
+        return self._scan(offset, position, nowait)
+
+    def _scan(self, offset: int, position: int, nowait: bool) -> Location | None:
+        end = self.size
+        chunk: bytes | bytearray = b""
+        chunk_start = chunk_end = position
+        handle = self.handle()
+        while position < end:
+            if position + HEADER_SIZE > chunk_end:
+                chunk_start = position
+                chunk = handle.read_at(min(_SCAN_BYTES, end - position), position, nowait=nowait)
+                chunk_end = position + len(chunk)
+                if len(chunk) < HEADER_SIZE:
+                    raise self._damaged(position)
+            base, length, _, magic, _, _, last_delta, *_ = HEADER.unpack_from(chunk, position - chunk_start)
+            if magic != MAGIC or length < HEADER_SIZE - LENGTH_OVERHEAD:
+                raise self._damaged(position)
+            if base + last_delta >= offset:
+                return Location(position, length + LENGTH_OVERHEAD, base, base + last_delta)
+            position += length + LENGTH_OVERHEAD
+        return None
+
+    def cut(self, position: int, limit: int, *, nowait: bool = False) -> tuple[int, int]:
+        """Where to end a read from `position` (a batch's start) so that whole batches up to `limit` are in
+        it.
+
+        Returns the end and an offset that no record before it reaches.
+        """
+        entry = self.offset_index.floor_second(limit, nowait=nowait)
+        if entry is not None and entry[1] > position:
+            return entry[1], self.base_offset + entry[0]
+        end = position
+        bound = self.base_offset
+        while end < limit:
+            location = self._scan(-1, end, nowait)
+            if location is None or end + location.size > limit:
+                break
+            end += location.size
+            bound = location.last_offset + 1
+        return end, bound
+
+    # Walking
+
+    def headers(self, position: int, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of every batch from `position` on, without reading the records."""
+        limit = self.size if end is None else min(end, self.size)
+        handle = self.handle()
+        chunk: bytes | bytearray = b""
+        chunk_start = chunk_end = position
+        while position < limit:
+            if position + HEADER_SIZE > chunk_end:
+                chunk_start = position
+                chunk = handle.read_at(min(_SCAN_BYTES * 8, self.size - position), position)
+                chunk_end = position + len(chunk)
+                if len(chunk) < HEADER_SIZE:
+                    raise self._damaged(position)
+            header = BatchHeader._make(HEADER.unpack_from(chunk, position - chunk_start))
+            if header.magic != MAGIC or header.length < HEADER_SIZE - LENGTH_OVERHEAD:
+                raise self._damaged(position)
+            yield position, header
+            position += header.size
+
+    def checked_batches(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """Every whole batch with a right checksum from `position` on; ends before the first that is not
+        so."""
+        handle = self.handle()
+        chunk = memoryview(b"")
+        chunk_start = position
+        while end - position >= HEADER_SIZE:
+            if chunk_start + len(chunk) - position < HEADER_SIZE:
+                chunk_start = position
+                chunk = memoryview(handle.read_at(min(_BULK_BYTES, end - position), position))
+                if len(chunk) < HEADER_SIZE:
+                    return
+            header = BatchHeader._make(HEADER.unpack_from(chunk, position - chunk_start))
+            if (
+                header.magic != MAGIC
+                or header.length < HEADER_SIZE - LENGTH_OVERHEAD
+                or header.size > end - position
+                or header.last_offset_delta < 0
+            ):
+                return
+            if position - chunk_start + header.size > len(chunk):
+                chunk_start = position
+                chunk = memoryview(
+                    handle.read_at(max(header.size, min(_BULK_BYTES, end - position)), position)
+                )
+                if len(chunk) < header.size:
+                    return
+            start = position - chunk_start
+            batch = chunk[start : start + header.size]
+            try:
+                check_crc(batch, header)
+            except KafkaError:
+                return
+            yield position, header, batch
+            position += header.size
+
+    def read_batch(self, position: int, header: BatchHeader) -> bytes | bytearray:
+        data = self.handle().read_at(header.size, position)
+        if len(data) != header.size:
+            raise self._damaged(position)
+        return data
+
+    def _damaged(self, position: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{self.path('.log')} is damaged at byte {position}; restart the broker after removing its "
+            "clean-stop mark to recover the partition.",
+        )
+
+    # Life
+
+    def seal(self) -> None:
+        """No more batches come: finish the indexes and give up memory."""
+        self.index_max_timestamp()
+        self.offset_index.write()
+        self.time_index.write()
+        self.offset_index.release()
+        self.time_index.release()
+
+    def sync(self) -> None:
+        """Bring everything to the disk; for a sealed segment, indexes too. Runs in a thread."""
+        if not self.synced:
+            self.handle(writable=True).sync()
+            self.offset_index.sync()
+            self.time_index.sync()
+            if self.has_aborted_transactions:
+                self.transaction_index.sync()
+            self.synced = True
+
+    def rename(self, suffix: str) -> None:
+        """Give every file another suffix, the .log first: without it the others mean nothing."""
+        files = self._environment.files
+        old = {kind: self.path(kind) for kind in (".log", ".index", ".timeindex", ".txnindex")}
+        self.suffix = suffix
+        for kind, path in old.items():
+            try:
+                files.rename(path, self.path(kind))
+            except FileNotFoundError:
+                if kind == ".log":
+                    raise
+        self._follow_rename()
+
+    def move(self, directory: str) -> None:
+        """Follow a rename of the partition's directory."""
+        self.directory = directory
+        self._follow_rename()
+
+    def _follow_rename(self) -> None:
+        self.offset_index.path = self.path(".index")
+        self.time_index.path = self.path(".timeindex")
+        if self._transaction_index is not None:
+            self._transaction_index.path = self.path(".txnindex")
+
+    def close(self) -> None:
+        """Let go of files and memory; slices that are being sent keep theirs."""
+        self._environment.pool.empty(self._slot)
+        self.offset_index.release()
+        self.time_index.release()

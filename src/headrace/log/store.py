@@ -1,0 +1,191 @@
+"""The open state of one log: its segments, leader epochs and producers, changed together.
+
+It exists only while a log is loaded. Every method leaves the three in step, on disk too; it knows no policy.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from headrace.log.config import LogConfig
+from headrace.log.environment import Environment
+from headrace.log.epochs import LeaderEpochs
+from headrace.log.producers import CompletedTransaction, ProducerState
+from headrace.log.recovery import LoadedLog, discard, load_snapshot, replay_producers
+from headrace.log.segment import Segment
+from headrace.log.segments import Segments
+from headrace.log.snapshots import encode_snapshot, snapshot_path
+from headrace.log.transaction_index import AbortedTransaction
+
+
+class LogStore:
+    __slots__ = (
+        "_environment",
+        "_snapshots",
+        "active",
+        "directory",
+        "directory_synced",
+        "epochs",
+        "producers",
+        "segments",
+    )
+
+    def __init__(self, environment: Environment, directory: str, loaded: LoadedLog) -> None:
+        self._environment = environment
+        self.directory = directory
+        self.segments: Segments = loaded.segments
+        self.epochs: LeaderEpochs = loaded.epochs
+        self.producers: ProducerState = loaded.producers
+        self.active: Segment = loaded.segments.active
+        self._snapshots: set[int] = loaded.snapshots
+        self.directory_synced = loaded.synced
+
+    # Growing
+
+    def roll(self, base_offset: int, config: LogConfig) -> Segment:
+        """Begin a segment at `base_offset`. On an OSError nothing has changed."""
+        jitter = random.randrange(config.segment_jitter_ms) if config.segment_jitter_ms else 0
+        segment = Segment(
+            self._environment,
+            self.directory,
+            base_offset,
+            created_ms=self._environment.clock.now_ms(),
+            roll_jitter_ms=min(jitter, config.segment_ms),
+        )
+        segment.create_files(config.segment_bytes if config.preallocate else 0)
+        try:
+            self.take_snapshot(base_offset)
+            self.active.seal()
+        except OSError:
+            segment.remove_files()
+            raise
+        if self.active.size == 0:
+            empty = self.active
+            self.segments.remove(empty)
+            self._discard(empty, 0)
+        self.segments.add(segment)
+        self.active = segment
+        self.directory_synced = False
+        return segment
+
+    def complete_transaction(self, completed: CompletedTransaction, last_stable_offset: int) -> None:
+        if completed.aborted:
+            self.active.transaction_index.append(
+                AbortedTransaction(
+                    completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
+                )
+            )
+
+    def take_snapshot(self, offset: int) -> None:
+        """Write down the producers as they are now, with the log ending at `offset`."""
+        if offset not in self._snapshots:
+            self.write_snapshot(offset, encode_snapshot(self.producers.entries.values()), sync=False)
+
+    def write_snapshot(self, offset: int, data: bytes, *, sync: bool) -> None:
+        self._environment.files.write_whole(snapshot_path(self.directory, offset), data, sync=sync)
+        self._snapshots.add(offset)
+        bases = set(self.segments.bases)
+        for stray in [known for known in self._snapshots if known < offset and known not in bases]:
+            self._remove_snapshot(stray)
+
+    def _remove_snapshot(self, offset: int) -> None:
+        self._snapshots.discard(offset)
+        self._environment.files.remove(snapshot_path(self.directory, offset))
+
+    # Shrinking
+
+    def truncate_to(self, offset: int, log_start_offset: int) -> int:
+        """Remove everything from `offset` on; returns the end offset reached, the start of the batch cut
+        through."""
+        number = self.segments.index_of(offset)
+        # From the end, so that a crash on the way leaves a shorter log without a hole.
+        for segment in reversed([self.segments[i] for i in range(number + 1, len(self.segments))]):
+            self.segments.remove(segment)
+            self._discard(segment, 0)
+        self.active = self.segments.active
+        end_offset = self.active.truncate_to(offset)
+        self.epochs.truncate_from_end(end_offset)
+        for later in [known for known in self._snapshots if known > end_offset]:
+            self._remove_snapshot(later)
+        begin = load_snapshot(
+            self._environment, self.directory, self._snapshots, self.producers, log_start_offset, end_offset
+        )
+        replay_producers(self.segments, self.producers, begin, end_offset)
+        return end_offset
+
+    def start_over(self, offset: int) -> None:
+        """Remove everything and begin an empty log at `offset`."""
+        segment = Segment(
+            self._environment, self.directory, offset, created_ms=self._environment.clock.now_ms()
+        )
+        for old in reversed(list(self.segments)):
+            self.segments.remove(old)
+            self._discard(old, 0)
+        segment.create_files()
+        self.segments.add(segment)
+        self.active = segment
+        self.directory_synced = False
+        self.epochs.clear()
+        self.producers.clear()
+        for known in list(self._snapshots):
+            self._remove_snapshot(known)
+
+    def remove_first(self, segments: Iterable[Segment], delay_ms: int) -> None:
+        """Take the oldest segments out of service."""
+        for segment in segments:
+            self.segments.remove(segment)
+            self._discard(segment, delay_ms)
+            if segment.base_offset in self._snapshots:
+                self._remove_snapshot(segment.base_offset)
+
+    def replace(self, old: list[Segment], new: list[Segment], delay_ms: int) -> None:
+        """Serve compacted segments, already in place on disk, instead of those they were made from."""
+        self.segments.replace(old, new)
+        for segment in old:
+            self._discard(segment, delay_ms)
+        self.directory_synced = False
+
+    def _discard(self, segment: Segment, delay_ms: int) -> None:
+        discard(self._environment, segment, delay_ms=delay_ms)
+
+    # Durability
+
+    def sync(self, up_to: int) -> None:
+        """Bring everything before `up_to` to the disk. Runs in a thread."""
+        active = self.active
+        for segment in list(self.segments):
+            if segment is active:
+                if segment.base_offset < up_to and not segment.synced:
+                    segment.handle(writable=True).sync()
+                    if segment.has_aborted_transactions:
+                        segment.transaction_index.sync()
+            elif segment.base_offset < up_to and not segment.synced:
+                segment.sync()
+        self.epochs.sync()
+        if not self.directory_synced:
+            self.directory_synced = True
+            try:
+                self._environment.files.sync_directory(self.directory)
+            except OSError:
+                self.directory_synced = False
+                raise
+
+    def finish(self, end_offset: int) -> None:
+        """Bring everything to the disk, what only memory has included, ready for a clean stop."""
+        self.take_snapshot(end_offset)
+        self.active.seal()
+        self.active.sync()
+        self.sync(end_offset)
+
+    def release(self) -> None:
+        """Let go of every file without writing anything."""
+        for segment in self.segments:
+            segment.close()
+
+    def move(self, directory: str) -> None:
+        """Follow a rename of the directory."""
+        self.directory = directory
+        self.epochs.move(directory)
+        for segment in self.segments:
+            segment.move(directory)
