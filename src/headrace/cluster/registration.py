@@ -1,0 +1,64 @@
+"""What a broker writes about itself under /brokers/ids/N, which goes when its session ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from headrace.cluster.image import Broker, Endpoint
+
+BROKER_IDS = "/brokers/ids"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """`directory` names the data the broker holds the lock of; two lives of one broker have the same."""
+
+    broker_id: int
+    endpoints: tuple[Endpoint, ...]
+    directory: str
+    rack: str | None = None
+    host: str | None = None
+    kept_its_data: bool = True
+    """False when the disk is new or the machine crashed: what others have acknowledged may be missing."""
+    stopped_cleanly: bool = True
+    stopping: bool = False
+    """Asks the controller to move leadership away."""
+
+    @property
+    def path(self) -> str:
+        return f"{BROKER_IDS}/{self.broker_id}"
+
+    def encode(self) -> bytes:
+        return json.dumps(
+            {
+                "endpoints": [list(endpoint) for endpoint in self.endpoints],
+                "directory": self.directory,
+                "rack": self.rack,
+                "host": self.host,
+                "kept_its_data": self.kept_its_data,
+                "stopped_cleanly": self.stopped_cleanly,
+                "stopping": self.stopping,
+            }
+        ).encode()
+
+    @classmethod
+    def decode(cls, broker_id: int, data: bytes) -> Registration:
+        fields = json.loads(data)
+        return cls(
+            broker_id,
+            tuple(Endpoint(*endpoint) for endpoint in fields["endpoints"]),
+            fields["directory"],
+            fields["rack"],
+            fields["host"],
+            fields["kept_its_data"],
+            fields["stopped_cleanly"],
+            fields["stopping"],
+        )
+
+    def after_lost_session(self) -> Registration:
+        """The same broker, which never stopped, registering again."""
+        return replace(self, kept_its_data=True, stopped_cleanly=False, stopping=False)
+
+    def broker(self, epoch: int) -> Broker:
+        return Broker(self.broker_id, epoch, self.endpoints, self.rack, self.host)
