@@ -9,6 +9,7 @@ from headrace.clock import SystemClock
 from headrace.cluster.changes import Change, TopicCreated, apply_changes
 from headrace.cluster.config_changes import ConfigOp, OpType
 from headrace.cluster.image import ConfigResource, MetadataImage, ResourceType
+from headrace.cluster.join import join
 from headrace.cluster.node import ClusterNode
 from headrace.cluster.registration import Registration
 from headrace.cluster.sequence import CHANGES, SNAPSHOT_EVERY, load
@@ -279,3 +280,19 @@ async def test_two_thousand_partitions_are_read_from_disk_whole(tmp_path: Path, 
     await cluster.open()
     node = await cluster.start(1)
     assert node.image.topics == topics
+
+
+async def test_joining_with_plain_settings_uses_the_store_in_the_data_directory(tmp_path: Path) -> None:
+    config = BrokerConfig.load({"log.dirs": f"{tmp_path}/one,{tmp_path}/two"})
+    offsets: list[int] = []
+    for _ in range(2):
+        node = await join(
+            config,
+            Registration(4, (), "disk"),
+            SystemClock(),
+            lambda old, new, changes: offsets.append(new.offset),
+        )
+        assert node.image.brokers[4].active
+        await node.stop()
+    assert (tmp_path / "one" / "cluster.db").exists()
+    assert offsets == sorted(offsets)

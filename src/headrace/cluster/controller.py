@@ -8,6 +8,7 @@ When that fails, this controller is deposed: nothing it still had queued is writ
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import uuid
@@ -141,7 +142,8 @@ class Controller:
         self.depose()
         if self._tasks:
             # What is on its way to the store, a snapshot above all, is worth a moment.
-            await asyncio.wait(self._tasks[:1], timeout=STOP_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await self._clock.wait_for(asyncio.wait(self._tasks[:1]), STOP_SECONDS)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

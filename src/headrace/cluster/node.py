@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from headrace.clock import Clock
@@ -44,8 +44,17 @@ RETRY_SECONDS = 0.2
 class ClusterNode:
     """Start it once; `image`, `config` and `controller` are then always current."""
 
-    def __init__(self, store: Store, registration: Registration, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registration: Registration,
+        config: BrokerConfig,
+        clock: Clock,
+        close_store: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`close_store` ends what the session runs on, when that belongs to this broker alone."""
         self._store = store
+        self._close_store = close_store
         self._registration = registration
         self._clock = clock
         self.broker_id = registration.broker_id
@@ -123,6 +132,8 @@ class ClusterNode:
             await self.controller.stop()
             self.controller = None
         await self._store.close()
+        if self._close_store is not None:
+            await self._close_store()
 
     # -- the image
 
