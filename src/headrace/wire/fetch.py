@@ -29,8 +29,20 @@ _EPOCH_END = struct.Struct(">iq")
 _LEADER = struct.Struct(">ii")
 
 
+class File(Protocol):
+    def read_into(self, buffer: bytearray, position: int, *, nowait: bool = False) -> int:
+        """Fill `buffer` as far as one call does; BlockingIOError when `nowait` and a disk must be asked."""
+        ...
+
+
 class Slice(Protocol):
-    """A run of whole or cut record batches that lies in a file."""
+    """A run of record batches that lies in a file; an empty one has no file."""
+
+    @property
+    def handle(self) -> File | None: ...
+
+    @property
+    def position(self) -> int: ...
 
     @property
     def size(self) -> int: ...

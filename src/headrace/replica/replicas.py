@@ -1,0 +1,193 @@
+"""All partitions this broker holds a replica of, kept as the cluster's image says.
+
+Lookups come by the bytes a request carries (a name or a 16-byte id), so that the hot path converts nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Collection, Iterator
+from concurrent.futures import Executor
+from typing import Protocol
+
+from headrace.cluster.image import MetadataImage, Topic
+from headrace.cluster.image import Partition as PartitionState
+from headrace.config.broker import BrokerConfig
+from headrace.log.config import LogConfig
+from headrace.log.manager import LogManager
+from headrace.log.partition import PartitionLog
+from headrace.replica.partition import Partition
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.frames import Endpoint
+
+log = logging.getLogger("headrace.replica")
+
+
+class LeadershipListener(Protocol):
+    """A coordinator that lives where a partition's leader is."""
+
+    def elected(self, partition: Partition) -> None: ...
+
+    def resigned(self, partition: Partition) -> None: ...
+
+
+class Replicas:
+    def __init__(self, broker_id: int, logs: LogManager, config: BrokerConfig, disk: Executor) -> None:
+        self.broker_id = broker_id
+        self.image = MetadataImage()
+        self._logs = logs
+        self._config = config
+        self._disk = disk
+        self._by_name: dict[bytes, dict[int, Partition]] = {}
+        self._by_id: dict[bytes, dict[int, Partition]] = {}
+        self._offline: set[tuple[uuid.UUID, int]] = set()
+        self._listeners: dict[str, LeadershipListener] = {}
+
+    def listen(self, topic: str, listener: LeadershipListener) -> None:
+        """Tell `listener` of every partition of `topic` this broker starts or stops leading."""
+        self._listeners[topic] = listener
+        for partition in self._by_name.get(topic.encode(), {}).values():
+            if partition.is_leader:
+                listener.elected(partition)
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in self._by_name.values():
+            yield from partitions.values()
+
+    # Lookups.
+
+    def find(self, topic: bytes, index: int, by_id: bool) -> Partition:
+        held = (self._by_id if by_id else self._by_name).get(topic)
+        if held is not None:
+            partition = held.get(index)
+            if partition is not None:
+                return partition
+        raise self._missing(topic, index, by_id)
+
+    def _missing(self, topic: bytes, index: int, by_id: bool) -> KafkaError:
+        known = self._known(topic, by_id)
+        if known is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return KafkaError(code, "this topic does not exist")
+        if known.partition(index) is None:
+            text = f"{known.name} has no partition {index}"
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        if (known.id, index) in self._offline:
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {known.name}-{index} is offline")
+        return KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker has no replica of {known.name}-{index}"
+        )
+
+    def _known(self, topic: bytes, by_id: bool) -> Topic | None:
+        if by_id:
+            return self.image.topics_by_id.get(uuid.UUID(bytes=topic))
+        return self.image.topics.get(topic.decode("utf-8", "replace"))
+
+    def current_leader(self, topic: bytes, index: int, by_id: bool) -> tuple[int, int] | None:
+        known = self._known(topic, by_id)
+        state = known.partition(index) if known is not None else None
+        return (state.leader, state.leader_epoch) if state is not None else None
+
+    def endpoints(self, broker_ids: Collection[int], listener: str) -> list[Endpoint]:
+        found = []
+        for broker_id in broker_ids:
+            broker = self.image.brokers.get(broker_id)
+            endpoint = broker.endpoint(listener) if broker is not None else None
+            if broker is not None and endpoint is not None:
+                found.append((broker_id, endpoint.host, endpoint.port, broker.rack))
+        return found
+
+    # Following the image.
+
+    def configure(self, config: BrokerConfig) -> None:
+        """Broker-wide defaults changed; every topic without its own value takes them."""
+        self._config = config
+        for topic in self.image.topics.values():
+            self._configure_topic(self.image, topic)
+
+    def apply(self, image: MetadataImage) -> None:
+        """Make what is held here agree with `image`."""
+        old, self.image = self.image, image
+        for topic_id, topic in old.topics_by_id.items():
+            if topic_id not in image.topics_by_id:
+                self._remove_topic(topic)
+        for topic in image.topics.values():
+            if old.topics_by_id.get(topic.id) is not topic:
+                self._update_topic(image, topic)
+            elif old.topic_configs(topic.name) is not image.topic_configs(topic.name):
+                self._configure_topic(image, topic)
+
+    def _update_topic(self, image: MetadataImage, topic: Topic) -> None:
+        for index, state in enumerate(topic.partitions):
+            held = self._by_id.get(topic.id.bytes, {}).get(index)
+            if self.broker_id not in state.replicas:
+                if held is not None:
+                    self._drop(held)
+                continue
+            if held is None:
+                held = self._open(image, topic, index)
+                if held is None:
+                    continue
+            self._assign(held, state)
+
+    def _open(self, image: MetadataImage, topic: Topic, index: int) -> Partition | None:
+        config = self._config.topic_config(image.topic_configs(topic.name))
+        try:
+            opened = self._log_of(topic, index, LogConfig.of(config))
+        except (OSError, KafkaError) as error:
+            log.error("%s-%d is offline: %s", topic.name, index, error)
+            self._offline.add((topic.id, index))
+            return None
+        self._offline.discard((topic.id, index))
+        partition = Partition(topic.name, topic.id, index, opened, config, self._disk)
+        self._by_name.setdefault(topic.name.encode(), {})[index] = partition
+        self._by_id.setdefault(topic.id.bytes, {})[index] = partition
+        return partition
+
+    def _log_of(self, topic: Topic, index: int, config: LogConfig) -> PartitionLog:
+        """The log on disk. One left over from a deleted topic of the same name makes way."""
+        known = self._logs.get(topic.name, index)
+        if known is not None and self._logs.topic_id_of(known) not in (None, topic.id):
+            self._logs.delete(topic.name, index)
+        return self._logs.create(topic.name, index, config, topic.id)
+
+    def _assign(self, partition: Partition, state: PartitionState) -> None:
+        led_epoch = partition.leader_epoch if partition.is_leader else None
+        partition.take_role(state, self.broker_id)
+        listener = self._listeners.get(partition.topic)
+        if listener is None:
+            return
+        if led_epoch is not None and (not partition.is_leader or partition.leader_epoch != led_epoch):
+            listener.resigned(partition)
+        if partition.is_leader and partition.leader_epoch != led_epoch:
+            listener.elected(partition)
+
+    def _configure_topic(self, image: MetadataImage, topic: Topic) -> None:
+        held = self._by_id.get(topic.id.bytes)
+        if held:
+            config = self._config.topic_config(image.topic_configs(topic.name))
+            for partition in held.values():
+                partition.configure(config)
+
+    def _remove_topic(self, topic: Topic) -> None:
+        for partition in list(self._by_id.get(topic.id.bytes, {}).values()):
+            self._drop(partition)
+
+    def _drop(self, partition: Partition) -> None:
+        """This broker no longer holds the partition: tell who waits, and let the files go in the background."""
+        led = partition.is_leader
+        for table, key in (
+            (self._by_name, partition.topic.encode()),
+            (self._by_id, partition.topic_id.bytes),
+        ):
+            held = table.get(key, {})
+            if held.get(partition.index) is partition:
+                del held[partition.index]
+                if not held:
+                    del table[key]
+        partition.close()
+        listener = self._listeners.get(partition.topic)
+        if led and listener is not None:
+            listener.resigned(partition)
+        self._logs.delete(partition.topic, partition.index)
