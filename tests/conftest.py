@@ -1,14 +1,47 @@
-from __future__ import annotations
+"""Fixtures every test may use: a real broker in this process, and topics with names of their own."""
 
-from collections.abc import Iterator
+import itertools
 
 import pytest
 
-from headrace.testing.zookeeper import ZooKeeperServer
+from headrace.testing.broker import BrokerThread
+
+_numbers = itertools.count()
 
 
-@pytest.fixture(scope="session")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    """One ZooKeeper for the whole run: use a chroot of your own, and start another to stop or pause it."""
-    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
-        yield server
+@pytest.fixture
+def make_broker(tmp_path):
+    """Brokers on demand: `make_broker({"num.partitions": "3"})`; stopped when the test ends."""
+    started = []
+
+    def make(settings=None, data=None, **kwargs):
+        broker = BrokerThread(data or tmp_path / f"data-{len(started)}", settings, **kwargs)
+        started.append(broker)
+        return broker.start()
+
+    yield make
+    for broker in started:
+        broker.stop()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    """One broker for all tests of a module that do not restart or break it."""
+    running = BrokerThread(tmp_path_factory.mktemp("broker")).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def bootstrap(broker):
+    return broker.bootstrap
+
+
+@pytest.fixture
+def topic(bootstrap):
+    """A new topic with one partition."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    name = f"topic-{next(_numbers)}"
+    AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(name, 1)])[name].result(30)
+    return name

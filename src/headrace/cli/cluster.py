@@ -68,8 +68,7 @@ class Cluster:
         return producer
 
     def consumer(self, settings: Mapping[str, str | int | bool], /, **callbacks: Any) -> Consumer:
-        # By default a full queue pauses fetching for a whole second, and a reader in a hurry empties it in less.
-        consumer: Consumer = self._build(Consumer, {"fetch.queue.backoff.ms": 10, **settings}, **callbacks)
+        consumer: Consumer = self._build(Consumer, settings, **callbacks)
         return consumer
 
     def _build(self, client: type[Any], settings: Mapping[str, Any], /, **callbacks: Any) -> Any:

@@ -21,8 +21,6 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "produce": Entry("headrace.cli.produce", "Write records to a topic."),
-    "consume": Entry("headrace.cli.consume", "Read records from topics."),
     "topics": Entry("headrace.cli.topics", "Create, list, describe, alter and delete topics."),
 }
 

@@ -19,8 +19,6 @@ class Tool(NamedTuple):
 
 
 TOOLS = {
-    "console-producer": Tool("console_producer", "Write lines of standard input to a topic."),
-    "console-consumer": Tool("console_consumer", "Print the records of topics."),
     "topics": Tool("topics", "Create, list, describe, alter and delete topics."),
 }
 

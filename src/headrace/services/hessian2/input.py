@@ -188,26 +188,30 @@ def _read_date(source: Input, tag: int) -> Any:
         ) from None
 
 
-def _read_string_1(source: Input, length: int) -> str:
-    """The shortest strings, whose tag is their length; and any other once its length is known."""
+def _read_string_1(source: Input, tag: int) -> str:
     start = source.pos
-    end = start + length
+    end = start + tag
     piece = source.data[start:end]
-    if piece.isascii() and len(piece) == length:
+    if piece.isascii() and len(piece) == tag:
         source.pos = end
         return piece.decode("ascii")
-    source.pos = end = measure(source.data, start, length)
-    return decode_units(source.data[start:end])
+    return _read_units(source, tag)
 
 
 def _read_string_2(source: Input, tag: int) -> str:
     length = ((tag - 0x30) << 8) + source.data[source.pos]
     source.pos += 1
-    return _read_string_1(source, length)
+    return _read_units(source, length)
 
 
 def _read_string_3(source: Input, tag: int) -> str:
-    return _read_string_1(source, int.from_bytes(source.take(2), "big"))
+    return _read_units(source, int.from_bytes(source.take(2), "big"))
+
+
+def _read_units(source: Input, length: int) -> str:
+    start = source.pos
+    source.pos = end = measure(source.data, start, length)
+    return decode_units(source.data[start:end])
 
 
 def _read_string_chunks(source: Input, tag: int) -> str:

@@ -1,0 +1,37 @@
+"""ApiVersions: what this broker serves.
+
+- Always answered with the oldest response header, whatever the version asked.
+- A version this broker does not know is answered in version 0 with UNSUPPORTED_VERSION and the list.
+- 3: compact, the client's software name and version, feature levels  - 4: feature levels may start at 0
+"""
+
+from __future__ import annotations
+
+import re
+
+from headrace.api.context import Context
+from headrace.api.registry import APIS
+from headrace.wire.errors import ErrorCode
+from headrace.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    if context.version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not (SOFTWARE.fullmatch(name) and SOFTWARE.fullmatch(version)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        context.connection.software_name = name
+        context.connection.software_version = version
+    return ApiVersionsResponse(api_keys=_served())
+
+
+def unsupported() -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_served())
+
+
+def _served() -> list[ApiVersion]:
+    return [
+        ApiVersion(api.key, api.lowest, api.highest) for api in sorted(APIS.values(), key=lambda a: a.key)
+    ]

@@ -1,0 +1,201 @@
+"""Fetch: record batches from an offset on, for consumers up to the high watermark, for followers to the end.
+
+- Waits up to max_wait_ms until min_bytes can be told; an error or a divergence is told at once.
+- Sessions (7+): only partitions with news are in the reply.
+- At least one whole batch is sent from the first partition that has one, however small the limits.
+- 9: leader epochs are checked  - 11: rack  - 12: divergence is told in the reply  - 13: topic ids
+- 15: the follower's id travels as a tagged field
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from headrace.api.context import Context
+from headrace.clock import Timer
+from headrace.replica.fetching import FetchEntry, Fetcher
+from headrace.replica.partition import Partition
+from headrace.replica.sessions import INITIAL_EPOCH, FetchSession
+from headrace.wire.codec import decode
+from headrace.wire.errors import KafkaError
+from headrace.wire.fetch import TOPIC_IDS, PartitionReply, encode_reply
+from headrace.wire.messages.fetch import FetchRequest
+
+Replies = list[tuple[FetchEntry, PartitionReply]]
+
+
+def handle_frame(context: Context, frame: memoryview, position: int) -> None:
+    request, _ = decode(FetchRequest, context.version, frame, position)
+    try:
+        fetch = _Fetch(context, request)
+    except KafkaError as error:
+        parts = encode_reply(context.version, context.correlation_id, (), error_code=error.code)
+        context.connection.outbox.send_parts(parts)
+        return
+    fetch.start()
+
+
+class _Fetch:
+    """One fetch from its arrival to its reply; while it waits, the connection is muted."""
+
+    __slots__ = (
+        "_check_scheduled",
+        "_context",
+        "_entries",
+        "_fetcher",
+        "_looking",
+        "_max_wait_ms",
+        "_min_bytes",
+        "_over",
+        "_session",
+        "_timer",
+        "_watched",
+    )
+
+    def __init__(self, context: Context, request: FetchRequest) -> None:
+        services = context.services
+        by_id = context.version >= TOPIC_IDS
+        replica_id = request.replica_id if context.version < 15 else request.replica_state.replica_id
+        self._context = context
+        self._max_wait_ms = request.max_wait_ms
+        self._min_bytes = request.min_bytes
+        self._timer: Timer | None = None
+        self._watched: list[Partition] = []
+        self._check_scheduled = False
+        self._looking = False
+        self._over = False
+        self._fetcher = Fetcher(
+            services.replicas,
+            by_id=by_id,
+            version=context.version,
+            replica_id=replica_id,
+            isolation=request.isolation_level,
+            max_bytes=min(request.max_bytes, services.fetch_max_bytes),
+        )
+        self._session = self._open_session(request, by_id, follower=replica_id >= 0)
+        self._entries = self._read_entries(request)
+
+    def _open_session(self, request: FetchRequest, by_id: bool, follower: bool) -> FetchSession | None:
+        sessions = self._context.services.sessions
+        if request.session_epoch > 0:
+            return sessions.continued(request.session_id, request.session_epoch, by_id)
+        if request.session_id:
+            sessions.remove(request.session_id)
+        if self._context.version >= 7 and request.session_epoch == INITIAL_EPOCH:
+            return sessions.create(by_id, follower)
+        return None
+
+    def _read_entries(self, request: FetchRequest) -> list[FetchEntry]:
+        """What this request itself names; a session keeps it and knows the rest."""
+        session = self._session
+        entries = []
+        for topic in request.topics:
+            name = topic.topic_id.bytes if self._fetcher.by_id else topic.topic.encode()
+            for asked in topic.partitions:
+                key = (name, asked.partition)
+                entry = session.entries.get(key) if session is not None else None
+                if entry is None:
+                    entry = FetchEntry(name, asked.partition)
+                entry.ask(
+                    asked.fetch_offset,
+                    asked.partition_max_bytes,
+                    asked.current_leader_epoch,
+                    asked.last_fetched_epoch,
+                )
+                entries.append(entry)
+                if session is not None:
+                    session.add(entry)
+        if session is not None:
+            for forgotten in request.forgotten_topics_data:
+                name = forgotten.topic_id.bytes if self._fetcher.by_id else forgotten.topic.encode()
+                for index in forgotten.partitions:
+                    session.forget(name, index)
+        return entries
+
+    def start(self) -> None:
+        self._look(self._first_look)
+
+    def _look(self, then: Callable[[Replies, int, bool], None]) -> None:
+        """Read what was asked for and go on with it: at once, or from a thread when the disk must be asked."""
+        entries = self._entries if self._session is None else self._session.candidates()
+        try:
+            found = self._fetcher.read(entries)
+        except BlockingIOError:
+            self._looking = True
+            self._context.connection.mute()
+            read = partial(self._fetcher.read, entries, nowait=False)
+            future = asyncio.get_running_loop().run_in_executor(self._context.services.disk, read)
+
+            def arrived(done: asyncio.Future[tuple[Replies, int, bool]]) -> None:
+                self._looking = False
+                then(*done.result())
+
+            future.add_done_callback(arrived)
+            return
+        then(*found)
+
+    def _first_look(self, replies: Replies, size: int, urgent: bool) -> None:
+        nothing_asked = not self._entries and (self._session is None or not self._session.entries)
+        if urgent or size >= self._min_bytes or self._max_wait_ms <= 0 or nothing_asked:
+            self._finish(replies, size, urgent)
+            return
+        self._context.connection.mute()
+        if self._session is not None:
+            self._session.on_change = self._poke
+            self._session.attend(replies)
+        else:
+            self._watched = [entry.partition for entry in self._entries if entry.partition is not None]
+            for partition in self._watched:
+                partition.watch(self)
+        self._timer = self._context.services.clock.call_later(self._max_wait_ms / 1000, self._expired)
+
+    def partition_moved(self, partition: Partition) -> None:
+        self._poke()
+
+    def _poke(self) -> None:
+        """Look again, once for all that moves in this turn of the loop."""
+        if not self._check_scheduled:
+            self._check_scheduled = True
+            asyncio.get_running_loop().call_soon(self._check)
+
+    def _check(self) -> None:
+        self._check_scheduled = False
+        if self._timer is not None and not self._looking:
+            self._look(self._next_look)
+
+    def _next_look(self, replies: Replies, size: int, urgent: bool) -> None:
+        if urgent or size >= self._min_bytes or self._over:
+            self._finish(replies, size, urgent)
+
+    def _expired(self) -> None:
+        self._over = True
+        if not self._looking:
+            self._look(self._finish)
+
+    def _finish(self, replies: Replies, size: int, urgent: bool) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            if self._session is not None:
+                self._session.on_change = None
+            for partition in self._watched:
+                partition.unwatch(self)
+        self._reply(replies)
+        if self._context.connection.muted:
+            self._context.connection.unmute()
+
+    def _reply(self, replies: Replies) -> None:
+        if self._session is not None:
+            replies = self._session.settle(replies)
+        topics: dict[bytes, list[PartitionReply]] = {}
+        for entry, reply in replies:
+            topics.setdefault(entry.topic, []).append(reply)
+        parts = encode_reply(
+            self._context.version,
+            self._context.correlation_id,
+            list(topics.items()),
+            session_id=self._session.id if self._session is not None else 0,
+        )
+        self._context.connection.outbox.send_parts(parts)

@@ -1,0 +1,157 @@
+"""Produce: appends record batches, as they are, to the partitions this broker leads.
+
+- acks=0 gets no reply (the connection is cut when it fails), acks=1 when written, acks=all when committed.
+- A reply that waits keeps its place; requests behind it on the connection are served meanwhile.
+- Versions 0 to 2 are advertised only because old clients look for them; a request in one is refused.
+- 9: compact encoding  - 10: tells the current leader  - 13: topic ids
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.api.context import Context
+from headrace.broker.outbox import Reply
+from headrace.clock import Timer
+from headrace.replica.partition import Committed, Partition
+from headrace.wire.codec import WireError
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.frames import Endpoint
+from headrace.wire.produce import (
+    TOPIC_IDS,
+    PartitionData,
+    PartitionReply,
+    ProduceRequest,
+    encode_reply,
+    read_request,
+)
+
+Replies = list[tuple[bytes, list[PartitionReply]]]
+
+
+def handle_frame(context: Context, frame: memoryview, position: int) -> None:
+    if context.version < 3:
+        raise WireError(
+            f"Produce version {context.version} carries message formats that are no longer written"
+        )
+    request = read_request(frame, position, context.version)
+    acks = request.acks
+    waits: list[tuple[Partition, int, list[PartitionReply], int]] = []
+    replies: Replies = []
+    find = context.services.replicas.find
+    by_id = context.version >= TOPIC_IDS
+    for topic, partitions in request.topics:
+        told: list[PartitionReply] = []
+        replies.append((topic, told))
+        for data in partitions:
+            try:
+                if acks not in (-1, 0, 1):
+                    raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0 and 1")
+                partition = find(topic, data[0], by_id)
+                told.append(_append(partition, data, request, waits, told))
+            except KafkaError as error:
+                told.append(_refusal(context, topic, data[0], by_id, error))
+    if acks == 0:
+        _no_reply(context, replies)
+    elif waits:
+        _Waiting(context, replies, waits, request.timeout_ms)
+    else:
+        context.connection.outbox.send(_encode(context, replies))
+
+
+def _append(
+    partition: Partition,
+    data: PartitionData,
+    request: ProduceRequest,
+    waits: list[tuple[Partition, int, list[PartitionReply], int]],
+    told: list[PartitionReply],
+) -> PartitionReply:
+    if data.records is None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request carries no records for this partition")
+    appended = partition.append(data.records)
+    last = appended.last_offset
+    if last >= partition.log.high_watermark and (request.acks == -1 or partition.sync_before_ack):
+        waits.append((partition, last, told, len(told)))
+    return PartitionReply(
+        data.partition, 0, appended.first_offset, appended.log_append_time, appended.log_start_offset
+    )
+
+
+def _refusal(context: Context, topic: bytes, index: int, by_id: bool, error: KafkaError) -> PartitionReply:
+    leader = None
+    if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        leader = context.services.replicas.current_leader(topic, index, by_id)
+    return PartitionReply(
+        index,
+        error.code,
+        record_errors=getattr(error, "record_errors", ()),
+        error_message=error.message or None,
+        current_leader=leader,
+    )
+
+
+def _no_reply(context: Context, replies: Replies) -> None:
+    """With acks=0 the only way to tell a producer that something went wrong is to cut it off."""
+    for topic, partitions in replies:
+        for reply in partitions:
+            if reply.error_code:
+                code = ErrorCode(reply.error_code).name
+                name = topic.decode("utf-8", "replace") if context.version < TOPIC_IDS else topic.hex()
+                context.connection.cut(
+                    f"{code} for {name}-{reply.partition} in a produce request with acks=0"
+                )
+                return
+
+
+def _encode(context: Context, replies: Replies) -> bytearray:
+    endpoints: Sequence[Endpoint] = ()
+    if any(reply.current_leader is not None for _, told in replies for reply in told):
+        endpoints = context.services.replicas.endpoints(
+            {reply.current_leader[0] for _, told in replies for reply in told if reply.current_leader},
+            context.connection.listener_name,
+        )
+    return encode_reply(replies, context.version, context.correlation_id, 0, endpoints)
+
+
+class _Waiting:
+    """A produce whose records are written but not all committed; its reply keeps its place in the outbox."""
+
+    __slots__ = ("_context", "_left", "_place", "_replies", "_timer", "_waits")
+
+    def __init__(
+        self,
+        context: Context,
+        replies: Replies,
+        waits: list[tuple[Partition, int, list[PartitionReply], int]],
+        timeout_ms: int,
+    ) -> None:
+        self._context = context
+        self._replies = replies
+        self._place: Reply = context.connection.outbox.reserve()
+        self._timer: Timer = context.services.clock.call_later(timeout_ms / 1000, self._expired)
+        self._waits = [
+            (partition, offset, self._told(told, position)) for partition, offset, told, position in waits
+        ]
+        self._left = len(waits)
+        for partition, offset, callback in tuple(self._waits):
+            partition.when_committed(offset, callback)
+
+    def _told(self, told: list[PartitionReply], position: int) -> Committed:
+        def committed(code: ErrorCode) -> None:
+            if code is not ErrorCode.NONE:
+                told[position] = PartitionReply(told[position].partition, code)
+            self._left -= 1
+            if self._left == 0:
+                self._finish()
+
+        return committed
+
+    def _expired(self) -> None:
+        for partition, offset, callback in self._waits:
+            if partition.forget(offset, callback):
+                callback(ErrorCode.REQUEST_TIMED_OUT)
+
+    def _finish(self) -> None:
+        self._timer.cancel()
+        connection = self._context.connection
+        connection.outbox.resolve(self._place, (_encode(self._context, self._replies),))

@@ -1,0 +1,56 @@
+"""The APIs this broker serves. A row here is what advertises an API and its versions; the module of the same name
+in this package handles it, with the messages of the same name in `wire/messages`. Both are imported at first use.
+
+A handler module has one of two functions:
+- `handle(context, request)` takes the decoded request and returns the response, or a coroutine that will; the
+  connection serves nothing else until then.
+- `handle_frame(context, frame, position)` reads the frame itself and sends its own reply (Produce and Fetch).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from headrace.wire.schema import Request, Response
+
+SERVED: dict[str, tuple[int, int, int]] = {
+    # name: (key, lowest version, highest version)
+    "produce": (0, 0, 13),
+    "fetch": (1, 4, 18),
+    "list_offsets": (2, 1, 10),
+    "api_versions": (18, 0, 4),
+    "delete_records": (21, 0, 2),
+    "offset_for_leader_epoch": (23, 2, 4),
+}
+
+
+class Api:
+    """A served API; its message classes and handler are there once `load` was called."""
+
+    __slots__ = ("handle", "handle_frame", "highest", "key", "lowest", "name", "request", "response")
+
+    request: type[Request]
+    response: type[Response]
+    handle: Callable[..., Any] | None
+    handle_frame: Callable[..., None] | None
+
+    def __init__(self, name: str, key: int, lowest: int, highest: int) -> None:
+        self.name = name
+        self.key = key
+        self.lowest = lowest
+        self.highest = highest
+        self.handle = self.handle_frame = None
+
+    def load(self) -> None:
+        title = "".join(part.capitalize() for part in self.name.split("_"))
+        messages = importlib.import_module(f"headrace.wire.messages.{self.name}")
+        module = importlib.import_module(f"headrace.api.{self.name}")
+        self.request = getattr(messages, f"{title}Request")
+        self.response = getattr(messages, f"{title}Response")
+        self.handle_frame = getattr(module, "handle_frame", None)
+        self.handle = getattr(module, "handle", None)
+
+
+APIS: dict[int, Api] = {key: Api(name, key, low, high) for name, (key, low, high) in SERVED.items()}

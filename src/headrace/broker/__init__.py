@@ -1,0 +1,1 @@
+"""One broker process: accept, frame, dispatch; configuration and the node's life from start to stop."""

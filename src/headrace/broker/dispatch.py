@@ -1,0 +1,98 @@
+"""From a frame to a handler and back: looks up the API, decodes, calls, replies, and decides what an error means."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from headrace.api.context import Context
+from headrace.api.registry import APIS, Api
+from headrace.broker.connection import Connection
+from headrace.broker.services import Services
+from headrace.wire.codec import WireError, decode
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.frames import API_VERSIONS_KEY, encode_reply, read_client_id, read_request_start
+from headrace.wire.schema import Request, Response
+
+log = logging.getLogger("headrace.api")
+
+
+class Dispatcher:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        key, version, correlation_id = read_request_start(frame)
+        api = APIS.get(key)
+        if api is None:
+            raise WireError(f"API key {key} is not served here")
+        if not api.lowest <= version <= api.highest:
+            if key != API_VERSIONS_KEY:
+                raise WireError(
+                    f"{api.name} version {version} is not served here ({api.lowest} to {api.highest} are)"
+                )
+            self._refuse_api_versions(connection, api, correlation_id)
+            return
+        if api.handle is None and api.handle_frame is None:
+            api.load()
+        flexible = version >= api.request.FLEXIBLE
+        client_id, position = read_client_id(frame, flexible)
+        context = Context(self._services, connection, version, correlation_id, client_id)
+        if api.handle_frame is not None:
+            api.handle_frame(context, frame, position)
+            return
+        request, _ = decode(api.request, version, frame, position)
+        self._call(api, context, request)
+
+    def _call(self, api: Api, context: Context, request: Request) -> None:
+        assert api.handle is not None
+        try:
+            result = api.handle(context, request)
+        except Exception as error:
+            result = self._failed(api, error)
+        if isinstance(result, Coroutine):
+            context.connection.mute()
+            task = asyncio.get_running_loop().create_task(self._finish(api, context, result))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            self._reply(context, result)
+
+    async def _finish(self, api: Api, context: Context, pending: Coroutine[Any, Any, Response]) -> None:
+        try:
+            result: Response | None = await pending
+        except Exception as error:
+            result = self._failed(api, error)
+        self._reply(context, result)
+        context.connection.unmute()
+
+    def _reply(self, context: Context, response: Response | None) -> None:
+        if response is None:
+            context.connection.cut("the request failed inside the broker; the log above says how")
+            return
+        context.connection.outbox.send(encode_reply(response, context.version, context.correlation_id))
+
+    def _failed(self, api: Api, error: Exception) -> Response | None:
+        """The response that carries an error at the top, or None when this API has no place for one."""
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+        if isinstance(error, KafkaError):
+            code = error.code
+        else:
+            log.error("%s failed", api.name, exc_info=error)
+        response = api.response()
+        if not hasattr(response, "error_code"):
+            return None
+        response.error_code = code
+        if hasattr(response, "error_message"):
+            response.error_message = str(error)
+        return response
+
+    def _refuse_api_versions(self, connection: Connection, api: Api, correlation_id: int) -> None:
+        """A client newer than this broker asks; the oldest answer tells it what to use instead."""
+        from headrace.api.api_versions import unsupported
+
+        api.load()
+        connection.outbox.send(encode_reply(unsupported(), 0, correlation_id))

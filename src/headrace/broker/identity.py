@@ -1,0 +1,74 @@
+"""Who a broker is: meta.properties in each of its data directories ties them to one broker of one cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.cluster.ids import format_id, random_id
+from headrace.config.broker import BrokerConfig
+from headrace.log.manager import LogManager
+
+FIRST_BROKER = 1
+
+
+class StartError(Exception):
+    """Why a broker cannot start, in one sentence with the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    broker_id: int
+    cluster_id: str | None
+    """None before the broker first joined a cluster."""
+    directory_id: str
+    """Of the first directory: two lives of one broker have the same, two brokers never."""
+    new: bool
+    """A data directory is empty: whatever this broker held before, it does not any more."""
+
+
+def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
+    """What the data directories say, and the settings where they say nothing; StartError when they disagree."""
+    broker_id, cluster_id, directory_id, new = config.node_id, None, None, False
+    for directory in logs.online_directories:
+        meta = directory.read_meta()
+        stored_id = meta.get("node.id") or meta.get("broker.id")
+        if stored_id is None:
+            new = True
+            continue
+        if broker_id is not None and int(stored_id) != broker_id:
+            raise StartError(
+                f"{directory.path} belongs to broker {stored_id}, not {broker_id}; set node.id={stored_id} or "
+                "choose another data directory."
+            )
+        broker_id = int(stored_id)
+        if cluster_id is not None and meta.get("cluster.id") not in (None, cluster_id):
+            raise StartError(f"{directory.path} belongs to another cluster than the other data directories.")
+        cluster_id = meta.get("cluster.id") or cluster_id
+        directory_id = directory_id or meta.get("directory.id")
+    return Identity(
+        FIRST_BROKER if broker_id is None else broker_id,
+        cluster_id,
+        directory_id or format_id(random_id()),
+        new,
+    )
+
+
+def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str) -> None:
+    """Write down what is now certain, or refuse data of another cluster."""
+    if identity.cluster_id not in (None, cluster_id):
+        raise StartError(
+            f"The data belongs to cluster {identity.cluster_id}, but the store to {cluster_id}; point the broker "
+            "at its own cluster or choose another data directory."
+        )
+    for number, directory in enumerate(logs.online_directories):
+        meta = directory.read_meta()
+        if meta.get("cluster.id") == cluster_id and "node.id" in meta and "directory.id" in meta:
+            continue
+        directory.write_meta(
+            {
+                "version": "1",
+                "cluster.id": cluster_id,
+                "node.id": str(identity.broker_id),
+                "directory.id": identity.directory_id if number == 0 else format_id(random_id()),
+            }
+        )

@@ -1,0 +1,179 @@
+"""A broker's life: open the data, join the cluster, serve, and stop so that the next start scans nothing."""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+from headrace.broker.dispatch import Dispatcher
+from headrace.broker.identity import Identity, StartError, confirm_identity, read_identity
+from headrace.broker.server import Limits, Server
+from headrace.broker.services import Services
+from headrace.clock import Clock, SystemClock
+from headrace.cluster.image import Endpoint
+from headrace.cluster.join import join
+from headrace.cluster.registration import Registration
+from headrace.config.broker import BrokerConfig
+from headrace.config.listeners import Listener
+from headrace.log.config import LogConfig
+from headrace.log.directory import DirectoryInUse
+from headrace.log.environment import Environment
+from headrace.log.files import Files
+from headrace.log.manager import LogManager
+from headrace.replica.replicas import Replicas
+from headrace.replica.sessions import FetchSessions
+from headrace.wire.errors import KafkaError
+
+DISK_THREADS = 8
+
+
+class Node:
+    def __init__(self, config: BrokerConfig, clock: Clock | None = None, files: Files | None = None) -> None:
+        self.config = config
+        self.clock = clock or SystemClock()
+        self._files = files or Files()
+        self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
+        self.addresses: dict[str, tuple[str, int]] = {}
+        """Where each listener is bound, by name; the port is the real one when 0 was asked for."""
+
+    async def start(self) -> None:
+        """Returns when clients are served; StartError when that cannot be."""
+        self.logs = self._open_logs()
+        try:
+            identity = read_identity(self.logs, self.config)
+            sockets = self._bind()
+            self.broker_id = identity.broker_id
+            self.replicas = Replicas(self.broker_id, self.logs, self.config, self._disk)
+            self.cluster = await join(
+                self.config,
+                self._registration(identity),
+                self.clock,
+                lambda _, new, __: self.replicas.apply(new),
+            )
+            confirm_identity(self.logs, identity, self.cluster.image.cluster_id)
+            self._follow_settings()
+            await self._serve(sockets)
+        except BaseException:
+            self.logs.release()
+            raise
+
+    def _open_logs(self) -> LogManager:
+        config = self.config
+        environment = Environment(
+            self._files,
+            self.clock,
+            producer_id_expiration_ms=config.integer("producer.id.expiration.ms"),
+        )
+        defaults = LogConfig.of(config.topic_config({}))
+        logs = LogManager(
+            [str(path) for path in config.log_dirs],
+            environment=environment,
+            config_for=lambda topic: defaults,
+        )
+        try:
+            logs.open()
+        except DirectoryInUse as error:
+            raise StartError(str(error)) from None
+        except KafkaError as error:
+            raise StartError(error.message) from None
+        return logs
+
+    def _registration(self, identity: Identity) -> Registration:
+        return Registration(
+            identity.broker_id,
+            self._advertised(),
+            identity.directory_id,
+            rack=self.config.string("broker.rack"),
+            host=self.config.string("headrace.host"),
+            kept_its_data=not identity.new,
+            stopped_cleanly=all(directory.clean for directory in self.logs.online_directories),
+        )
+
+    def _follow_settings(self) -> None:
+        """Take settings that were changed on the running cluster, now and whenever they change again."""
+        known = self.config
+
+        def apply(*_: object) -> None:
+            nonlocal known
+            if self.cluster.config is not known:
+                known = self.cluster.config
+                self.replicas.configure(known)
+
+        apply()
+        self.cluster.subscribe(apply)
+
+    async def _serve(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
+        self.services = Services(
+            self.broker_id,
+            self.clock,
+            self._disk,
+            self.cluster,
+            self.logs,
+            self.replicas,
+            FetchSessions(self.config.integer("max.incremental.fetch.session.cache.slots"), self.clock),
+        )
+        self.server = Server(Dispatcher(self.services), _limits(self.config), self.clock, self._disk)
+        for listener, bound in sockets:
+            await self.server.listen(listener.name, bound)
+
+    async def stop(self) -> None:
+        """Stop serving, bring everything to the disk, leave the clean-stop mark and the cluster."""
+        await self.server.close()
+        await self.cluster.stop()
+        self.logs.close()
+        self._disk.shutdown()
+
+    def _bind(self) -> list[tuple[Listener, socket.socket]]:
+        sockets = _bind(self.config)
+        for listener, bound in sockets:
+            host, port = bound.getsockname()[:2]
+            self.addresses[listener.name] = (host, port)
+        return sockets
+
+    def _advertised(self) -> tuple[Endpoint, ...]:
+        """What clients are told: advertised.listeners, else what is bound; port 0 means the port that was got."""
+        told = {listener.name: listener for listener in self.config.advertised_listeners}
+        endpoints = []
+        for listener in self.config.listeners:
+            bound_port = self.addresses[listener.name][1]
+            given = told.get(listener.name)
+            host = given.host if given is not None else listener.host
+            port = given.port if given is not None else 0
+            if not host or host in ("0.0.0.0", "::"):
+                host = socket.getfqdn()
+            endpoints.append(Endpoint(listener.name, host, port or bound_port, listener.protocol))
+        return tuple(endpoints)
+
+
+def _bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:
+    bound: list[tuple[Listener, socket.socket]] = []
+    for listener in config.listeners:
+        try:
+            found = socket.getaddrinfo(
+                listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            family, kind, protocol, _, address = found[0]
+            one = socket.socket(family, kind, protocol)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind(address)
+        except OSError as error:
+            for _, other in bound:
+                other.close()
+            raise StartError(
+                f"Cannot listen on {listener}: {error.strerror or error}. "
+                "Stop what uses that address, or choose another with --listen HOST:PORT."
+            ) from None
+        bound.append((listener, one))
+    return bound
+
+
+def _limits(config: BrokerConfig) -> Limits:
+    largest = config.integer("socket.request.max.bytes")
+    queued = config.integer("queued.max.request.bytes")
+    return Limits(
+        max_request_bytes=largest,
+        max_connections=config.integer("max.connections"),
+        max_connections_per_ip=config.integer("max.connections.per.ip"),
+        max_idle_ms=config.integer("connections.max.idle.ms"),
+        buffer_bytes=queued if queued > 0 else max(2 * largest, 256 * 1024 * 1024),
+    )

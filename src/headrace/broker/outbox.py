@@ -1,0 +1,159 @@
+"""What leaves a connection: replies in the order of their requests, file slices in pieces as the peer takes them.
+
+A reply may be ready later than the ones behind it (acks=all waits for replicas); it keeps its place. A slice of a
+log file is read piece by piece, each written at once so that the client already receives while the next is read.
+A piece that is not in the page cache is read by a thread, so the loop never waits for a disk; and nothing is read
+while the peer's window is full, so a slow reader costs no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+
+from headrace.wire.fetch import Part, Slice
+
+PIECE = 128 * 1024
+
+
+class Reply:
+    """A place in the order of replies; `parts` is None until it is known what to say."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self) -> None:
+        self.parts: Sequence[Part] | None = None
+
+
+class Outbox:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        disk: Executor,
+        on_drained: Callable[[], None],
+        on_failure: Callable[[OSError], None],
+    ) -> None:
+        self._transport = transport
+        self._disk = disk
+        self._on_drained = on_drained
+        self._on_failure = on_failure
+        self._replies: deque[Reply] = deque()
+        self._parts: deque[Part] = deque()
+        self._position = 0
+        self._paused = False
+        self._reading = False
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many replies are reserved and not yet on their way."""
+        return len(self._replies)
+
+    @property
+    def blocked(self) -> bool:
+        """Bytes are left over that the peer does not take now."""
+        return self._paused or bool(self._parts)
+
+    def send(self, data: bytes | bytearray) -> None:
+        """Reply at once when nothing is ahead of it."""
+        if self._replies or self._parts:
+            reply = Reply()
+            reply.parts = (data,)
+            self._replies.append(reply)
+            self._pump()
+        else:
+            self._transport.write(data)
+
+    def send_parts(self, parts: Sequence[Part]) -> None:
+        self.resolve(self.reserve(), parts)
+
+    def reserve(self) -> Reply:
+        reply = Reply()
+        self._replies.append(reply)
+        return reply
+
+    def resolve(self, reply: Reply, parts: Sequence[Part]) -> None:
+        reply.parts = parts
+        if not self._closed and self._replies[0] is reply:
+            self._pump()
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        self._pump()
+
+    def close(self) -> None:
+        self._closed = True
+        self._parts.clear()
+        self._replies.clear()
+
+    def _pump(self) -> None:
+        """Write until everything ready is out, the peer is full or a disk must be asked."""
+        if self._reading or self._closed:
+            return
+        while not self._paused:
+            if not self._parts:
+                if not self._replies or self._replies[0].parts is None:
+                    break
+                self._parts.extend(self._replies.popleft().parts or ())
+                continue
+            part = self._parts[0]
+            if isinstance(part, bytes | bytearray):
+                self._parts.popleft()
+                self._transport.write(part)
+            elif not self._send_piece(part):
+                return
+        if not self.blocked:
+            self._on_drained()
+
+    def _send_piece(self, part: Slice) -> bool:
+        """Write the next piece of a slice; False when a thread has to fetch it first."""
+        piece = bytearray(min(PIECE, part.size - self._position))
+        assert part.handle is not None
+        try:
+            count = part.handle.read_into(piece, part.position + self._position, nowait=True)
+        except BlockingIOError:
+            self._fetch(part, piece)
+            return False
+        except OSError as error:
+            self._on_failure(error)
+            return False
+        self._write_piece(part, piece, count)
+        return True
+
+    def _write_piece(self, part: Slice, piece: bytearray, count: int) -> None:
+        if count < len(piece):
+            if count == 0:
+                self._on_failure(OSError("a log file is shorter than its index says"))
+                return
+            del piece[count:]
+        self._position += count
+        if self._position >= part.size:
+            self._parts.popleft()
+            self._position = 0
+        self._transport.write(piece)
+
+    def _fetch(self, part: Slice, piece: bytearray) -> None:
+        self._reading = True
+        assert part.handle is not None
+        loop = asyncio.get_running_loop()
+        start = part.position + self._position
+        future = loop.run_in_executor(self._disk, part.handle.read_into, piece, start)
+
+        def arrived(done: asyncio.Future[int]) -> None:
+            self._reading = False
+            if self._closed:
+                return
+            try:
+                count = done.result()
+            except OSError as error:
+                self._on_failure(error)
+                return
+            self._write_piece(part, piece, count)
+            self._pump()
+
+        future.add_done_callback(arrived)

@@ -1,0 +1,133 @@
+"""Listening sockets and the connections they accept: limits on their number, their idleness and their buffers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from concurrent.futures import Executor
+
+from headrace.broker.buffers import BufferBudget
+from headrace.broker.connection import Connection
+from headrace.broker.dispatch import Dispatcher
+from headrace.broker.outbox import Outbox
+from headrace.clock import Clock, Timer
+
+log = logging.getLogger("headrace.network")
+
+SWEEP_SECONDS = 10.0
+BACKLOG = 1024
+
+
+class Limits:
+    """What one broker grants all its clients together."""
+
+    def __init__(
+        self,
+        *,
+        max_request_bytes: int,
+        max_connections: int,
+        max_connections_per_ip: int,
+        max_idle_ms: int,
+        buffer_bytes: int,
+    ) -> None:
+        self.max_request_bytes = max_request_bytes
+        self.max_connections = max_connections
+        self.max_connections_per_ip = max_connections_per_ip
+        self.max_idle_ms = max_idle_ms
+        self.buffer_bytes = buffer_bytes
+
+
+class Server:
+    """All listeners of a broker, and every connection that is open on them."""
+
+    def __init__(self, dispatcher: Dispatcher, limits: Limits, clock: Clock, disk: Executor) -> None:
+        self.limits = limits
+        self.clock = clock
+        self.disk = disk
+        self.dispatcher = dispatcher
+        self.budget = BufferBudget(limits.buffer_bytes)
+        self.connections: set[Connection] = set()
+        self._per_host: dict[str, int] = {}
+        self._servers: list[asyncio.Server] = []
+        self._sweep: Timer | None = None
+
+    async def listen(self, name: str, bound: socket.socket) -> None:
+        """Accept connections on a socket that is bound already, so that its port is known before it serves."""
+        acceptor = Acceptor(name, self)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Connection(acceptor), sock=bound, backlog=BACKLOG)
+        self._servers.append(server)
+        if self._sweep is None:
+            self._sweep = self.clock.call_later(SWEEP_SECONDS, self._tidy)
+
+    async def close(self) -> None:
+        for server in self._servers:
+            server.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in tuple(self.connections):
+            connection.transport.abort()
+        # One turn of the loop, so that every connection hears that it is closed.
+        await asyncio.sleep(0)
+
+    def admit(self, connection: Connection) -> bool:
+        host = connection.peer_host
+        count = self._per_host.get(host, 0)
+        self.connections.add(connection)
+        self._per_host[host] = count + 1
+        if len(self.connections) > self.limits.max_connections:
+            log.warning(
+                "refused connection from %s: max.connections=%d reached", host, self.limits.max_connections
+            )
+            return False
+        if count >= self.limits.max_connections_per_ip:
+            limit = self.limits.max_connections_per_ip
+            log.warning("refused connection from %s: max.connections.per.ip=%d reached", host, limit)
+            return False
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        if connection in self.connections:
+            self.connections.remove(connection)
+            left = self._per_host[connection.peer_host] - 1
+            if left:
+                self._per_host[connection.peer_host] = left
+            else:
+                del self._per_host[connection.peer_host]
+
+    def _tidy(self) -> None:
+        """Close what has been idle too long, and take large buffers back from what is idle now."""
+        now = self.clock.monotonic()
+        longest = self.limits.max_idle_ms / 1000
+        for connection in tuple(self.connections):
+            idle = now - connection.last_active
+            if idle > longest and not connection.muted:
+                connection.transport.abort()
+            elif idle > SWEEP_SECONDS:
+                connection.shrink()
+        self._sweep = self.clock.call_later(SWEEP_SECONDS, self._tidy)
+
+
+class Acceptor:
+    """One listener: its name, and the server behind it, as its connections see them."""
+
+    def __init__(self, name: str, server: Server) -> None:
+        self.name = name
+        self.max_request_bytes = server.limits.max_request_bytes
+        self.budget = server.budget
+        self._server = server
+        self.dispatch = server.dispatcher.dispatch
+        self.monotonic = server.clock.monotonic
+
+    def opened(self, connection: Connection) -> bool:
+        return self._server.admit(connection)
+
+    def closed(self, connection: Connection) -> None:
+        self._server.forget(connection)
+
+    def make_outbox(self, connection: Connection, transport: asyncio.Transport) -> Outbox:
+        def failed(error: OSError) -> None:
+            connection.cut(f"a log file could not be read: {error}")
+
+        return Outbox(transport, self._server.disk, connection.parse, failed)

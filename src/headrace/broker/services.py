@@ -1,0 +1,34 @@
+"""The engines of one broker, as its handlers see them. Built once by the node; nobody replaces them."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from headrace.clock import Clock
+from headrace.cluster.node import ClusterNode
+from headrace.config.broker import BrokerConfig
+from headrace.log.manager import LogManager
+from headrace.replica.replicas import Replicas
+from headrace.replica.sessions import FetchSessions
+
+
+@dataclass(slots=True)
+class Services:
+    broker_id: int
+    clock: Clock
+    disk: Executor
+    """Threads for whatever waits for a disk."""
+    cluster: ClusterNode
+    logs: LogManager
+    replicas: Replicas
+    sessions: FetchSessions
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's settings as they are now, dynamic ones included."""
+        return self.cluster.config
+
+    @property
+    def fetch_max_bytes(self) -> int:
+        return self.config.integer("fetch.max.bytes")
