@@ -22,7 +22,10 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "list_offsets": (2, 1, 10),
     "api_versions": (18, 0, 4),
     "delete_records": (21, 0, 2),
+    "init_producer_id": (22, 0, 5),
     "offset_for_leader_epoch": (23, 2, 4),
+    "describe_log_dirs": (35, 1, 4),
+    "describe_producers": (61, 0, 0),
 }
 
 

@@ -12,6 +12,7 @@ from headrace.broker.services import Services
 from headrace.clock import Clock, SystemClock
 from headrace.cluster.image import Endpoint
 from headrace.cluster.join import join
+from headrace.cluster.producer_ids import ProducerIds
 from headrace.cluster.registration import Registration
 from headrace.config.broker import BrokerConfig
 from headrace.config.listeners import Listener
@@ -111,6 +112,7 @@ class Node:
             self.logs,
             self.replicas,
             FetchSessions(self.config.integer("max.incremental.fetch.session.cache.slots"), self.clock),
+            ProducerIds(self.cluster),
         )
         self.server = Server(Dispatcher(self.services), _limits(self.config), self.clock, self._disk)
         for listener, bound in sockets:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headrace.clock import Clock
 from headrace.cluster.node import ClusterNode
+from headrace.cluster.producer_ids import ProducerIds
 from headrace.config.broker import BrokerConfig
 from headrace.log.manager import LogManager
 from headrace.replica.replicas import Replicas
@@ -23,6 +24,7 @@ class Services:
     logs: LogManager
     replicas: Replicas
     sessions: FetchSessions
+    producer_ids: ProducerIds
 
     @property
     def config(self) -> BrokerConfig:
