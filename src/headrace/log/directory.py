@@ -18,8 +18,8 @@ from collections.abc import Mapping
 
 from headrace.log.checkpoints import TopicPartition
 from headrace.log.files import FileHandle, Files
+from headrace.log.lifecycle import ReopenFacts
 from headrace.log.metadata import decode_uuid, encode_uuid
-from headrace.log.partition import ReopenFacts
 from headrace.log.recovery import offset_of
 
 logger = logging.getLogger(__name__)

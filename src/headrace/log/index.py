@@ -17,7 +17,8 @@ from headrace.log.files import Files, HandlePool, HandleSlot
 _TAIL_ENTRIES = 512
 """How many entries reach the file at once, and how many recent ones stay in memory."""
 
-_PAGE_ENTRIES = 256
+_PAGE_ENTRIES = 1024
+"""How many entries on disk are read at once; the last such page is kept."""
 
 Entry = tuple[int, int]
 
@@ -26,6 +27,7 @@ class SparseIndex:
     __slots__ = (
         "_files",
         "_firsts",
+        "_page",
         "_pool",
         "_seconds",
         "_slot",
@@ -52,6 +54,7 @@ class SparseIndex:
         self._firsts: array[int] | None = None
         self._seconds: array[int] | None = None
         self._slot = HandleSlot()
+        self._page: tuple[int, bytes | bytearray] = (0, b"")
 
     def append(self, first: int, second: int) -> None:
         firsts, seconds = self._firsts, self._seconds
@@ -129,6 +132,7 @@ class SparseIndex:
             handle = self._files.open(self.path, writable=True, create=True)
             handle.truncate(count * self._struct.size)
             self.written = count
+            self._page = (0, b"")
         if count <= self._tail_start:
             self._firsts = self._seconds = None
             self._tail_start = count
@@ -145,6 +149,7 @@ class SparseIndex:
         if self.written == self.count:
             self._firsts = self._seconds = None
             self._tail_start = self.count
+        self._page = (0, b"")
         self._pool.empty(self._slot)
 
     def is_sound(self) -> bool:
@@ -166,26 +171,30 @@ class SparseIndex:
     def _position_after(self, column: int, value: int, nowait: bool) -> tuple[int, Entry | None]:
         """Among the entries on disk only: how many are not above `value`, and the last of those."""
         low, high = 0, self._tail_start
-        found: Entry | None = None
-        while high - low > _PAGE_ENTRIES:
-            middle = (low + high) // 2
-            entry = self._unpack(self._read(middle, 1, nowait), 0)
-            if entry[column] <= value:
-                low, found = middle + 1, entry
-            else:
-                high = middle
-        if low == high:
-            return low, found
-        start = low
-        page = self._read(start, high - low, nowait)
+        if not high:
+            return 0, None
+        unpack, size = self._struct.unpack_from, self._struct.size
+        start, page = self._page
+        end = start + len(page) // size
+        if not page or not unpack(page, 0)[column] <= value < unpack(page, (end - start - 1) * size)[column]:
+            # Not between two entries of the page last used: find the page, and keep it for the next reader.
+            while high - low > _PAGE_ENTRIES:
+                middle = (low + high) // 2
+                if self._unpack(self._read(middle, 1, nowait), 0)[column] <= value:
+                    low = middle
+                else:
+                    high = middle
+            start, end = low, min(low + _PAGE_ENTRIES, self._tail_start)
+            page = self._read(start, end - start, nowait)
+            self._page = (start, page)
+        low, high = 0, end - start
         while low < high:
             middle = (low + high) // 2
-            entry = self._unpack(page, middle - start)
-            if entry[column] <= value:
-                low, found = middle + 1, entry
+            if unpack(page, middle * size)[column] <= value:
+                low = middle + 1
             else:
                 high = middle
-        return low, found
+        return start + low, self._unpack(page, low - 1) if low else None
 
     def _unpack(self, data: bytes | bytearray, number: int) -> Entry:
         first, second = self._struct.unpack_from(data, number * self._struct.size)

@@ -1,39 +1,28 @@
-"""One partition's log: appending, reading, and the offsets that bound it.
+"""One partition's log as its leader or follower uses it: appending and removing records.
 
-It belongs to the event loop: nothing here awaits, and only `flush` and reads with `nowait=False` may run in
-a thread. An ordinary append looks at the batch header, computes the checksum and writes once. A full disk
-refuses the append and leaves the log as it was; any other write or fsync error takes this log offline, and
-`reopen` brings it back through recovery. A log is loaded from its directory when it is first touched.
+It belongs to the event loop and never awaits. An ordinary append looks at the batch header, computes the
+checksum and writes once. A full disk refuses the append and leaves the log as it was.
 """
 
 from __future__ import annotations
 
-import errno
-import logging
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from crc32c import crc32c
 
-from headrace.log import lookup, retention
-from headrace.log.config import LogConfig
-from headrace.log.environment import Environment
-from headrace.log.lookup import TimestampOffset
+from headrace.log import retention
+from headrace.log.lifecycle import ReopenFacts
 from headrace.log.producers import (
     AppendOrigin,
     CompletedTransaction,
-    ProducerEntry,
     ProducerState,
     VerificationGuard,
 )
-from headrace.log.recovery import load_log
+from headrace.log.reader import LogReader
 from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment
-from headrace.log.slice import LogSlice
-from headrace.log.snapshots import encode_snapshot
 from headrace.log.store import LogStore
-from headrace.log.transaction_index import AbortedTransaction
-from headrace.log.validation import inspect_batch, needs_inspection
+from headrace.log.validation import inspect_batch
 from headrace.wire.batch import (
     ASSIGNMENT,
     CRC_START,
@@ -53,11 +42,8 @@ from headrace.wire.compression import Codec
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.markers import read_end_transaction_marker
 
-logger = logging.getLogger(__name__)
-
 _UNPACK = HEADER.unpack_from
 _ASSIGN = ASSIGNMENT.pack_into
-_FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 _ORDINARY_ATTRIBUTES = frozenset({*Codec, *(codec | TRANSACTIONAL for codec in Codec)})
 
 
@@ -72,166 +58,8 @@ class AppendResult:
     """The batch was here already; the offsets are those it got then."""
 
 
-@dataclass(slots=True, frozen=True)
-class ReopenFacts:
-    """What is known of a log before it is loaded: from the checkpoints, or from the summary of a clean
-    stop."""
-
-    clean: bool = False
-    recovery_point: int = 0
-    log_start_offset: int = 0
-    high_watermark: int = 0
-    end: tuple[int, int] | None = None
-    """End offset and size of the active segment, when the log was closed by us."""
-
-
-class PartitionLog:
-    __slots__ = (
-        "__weakref__",
-        "_distrust_cache",
-        "_high_watermark",
-        "_inspect",
-        "_known_end",
-        "_max_index_entries",
-        "_offline",
-        "_opened_clean",
-        "_roll_timestamp",
-        "_store",
-        "_truncations",
-        "config",
-        "directory",
-        "environment",
-        "last_flush_ms",
-        "log_end_offset",
-        "log_start_offset",
-        "partition",
-        "recovery_point",
-        "topic",
-        "topic_id",
-    )
-
-    def __init__(
-        self,
-        environment: Environment,
-        directory: str,
-        topic: str,
-        partition: int,
-        config: LogConfig,
-        facts: ReopenFacts | None = None,
-        topic_id: uuid.UUID | None = None,
-    ) -> None:
-        if facts is None:
-            facts = ReopenFacts()
-        self.environment = environment
-        self.directory = directory
-        self.topic = topic
-        self.partition = partition
-        self.topic_id = topic_id
-        self.log_start_offset = facts.log_start_offset
-        self.log_end_offset = facts.end[0] if facts.end else facts.recovery_point
-        self.recovery_point = facts.recovery_point
-        """Everything before this offset is on the disk."""
-        self._high_watermark = facts.high_watermark
-        self._opened_clean = facts.clean
-        self._known_end = facts.end
-        self._store: LogStore | None = None
-        self._offline: str | None = None
-        self._distrust_cache = False
-        """After a failed fsync the page cache may show what the disk does not have."""
-        self._truncations = 0
-        self.last_flush_ms = environment.clock.now_ms()
-        self.update_config(config)
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-    def update_config(self, config: LogConfig) -> None:
-        self.config = config
-        self._inspect = needs_inspection(config)
-        self._max_index_entries = max(config.segment_index_bytes // 12 - 1, 1)
-        self._roll_timestamp = -2
-
-    # Loading and failing
-
-    def load(self) -> LogStore:
-        """Open the directory if that has not happened yet."""
-        store = self._store
-        if store is not None:
-            return store
-        if self._offline is not None:
-            raise self._storage_error(self._offline)
-        try:
-            loaded = load_log(
-                self.environment,
-                self.directory,
-                self.name,
-                self.config,
-                clean=self._opened_clean,
-                recovery_point=self.recovery_point,
-                log_start_offset=self.log_start_offset,
-                known_end=self._known_end,
-                distrust_cache=self._distrust_cache,
-            )
-        except OSError as error:
-            raise self._fail(f"cannot open its log: {error}") from None
-        self._store = store = LogStore(self.environment, self.directory, loaded)
-        self.log_start_offset = loaded.log_start_offset
-        self.log_end_offset = loaded.log_end_offset
-        self._high_watermark = min(max(self._high_watermark, self.log_start_offset), self.log_end_offset)
-        self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        self._opened_clean = self._distrust_cache = False
-        self._known_end = None
-        self._roll_timestamp = -2
-        return store
-
-    @property
-    def is_loaded(self) -> bool:
-        return self._store is not None
-
-    @property
-    def offline_reason(self) -> str | None:
-        return self._offline
-
-    def take_offline(self, reason: str) -> None:
-        """Refuse everything from now on, until `reopen`."""
-        self._fail(reason)
-
-    def reopen(self) -> None:
-        """Bring an offline log back through recovery; KAFKA_STORAGE_ERROR when the disk still refuses."""
-        if self._offline is None:
-            return
-        self._offline = None
-        self._opened_clean = False
-        self._distrust_cache = True
-        self.load()
-        logger.info("%s is back online with end offset %d.", self.name, self.log_end_offset)
-
-    def _fail(self, reason: str) -> KafkaError:
-        if self._offline is None:
-            logger.error("%s goes offline: %s.", self.name, reason)
-        self._offline = reason
-        store, self._store = self._store, None
-        if store is not None:
-            store.release()
-        return self._storage_error(reason)
-
-    def _storage_error(self, reason: str) -> KafkaError:
-        return KafkaError(
-            ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} in {self.directory} is offline: {reason}."
-        )
-
-    def _write_failed(self, store: LogStore, error: OSError) -> KafkaError:
-        if error.errno in _FULL_DISK:
-            try:
-                store.active.cut_partial_write()
-            except OSError as second:
-                return self._fail(f"a partial write cannot be undone: {second}")
-            return KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"No room is left on the disk of {self.directory} for {self.name}; free some and try again.",
-            )
-        return self._fail(f"writing failed: {error}")
+class PartitionLog(LogReader):
+    __slots__ = ("__weakref__",)
 
     # Appending
 
@@ -352,7 +180,7 @@ class PartitionLog:
                 segment = self._maybe_roll(store, size, first_offset, last_offset, max_timestamp, now_ms)
             segment.append(records, first_offset, last_offset, max_timestamp, config.index_interval_bytes)
         except OSError as error:
-            raise self._write_failed(store, error) from None
+            raise self.write_failed(store, error) from None
         self.log_end_offset = last_offset + 1
 
     def _append_marker(
@@ -384,7 +212,7 @@ class PartitionLog:
             try:
                 store.complete_transaction(*ended)
             except OSError as error:
-                raise self._fail(f"the transaction index cannot be written: {error}") from None
+                raise self.fail(f"the transaction index cannot be written: {error}") from None
 
     def append_as_follower(self, records: memoryview) -> AppendResult | None:
         """Write batches as the leader has them, offsets and epochs included; a cut last batch is left out.
@@ -446,7 +274,7 @@ class PartitionLog:
             )
             segment.append_span(records, span, self.config.index_interval_bytes)
         except OSError as error:
-            raise self._write_failed(store, error) from None
+            raise self.write_failed(store, error) from None
         self.log_end_offset = span[-1].next_offset
         position = 0
         for header in span:
@@ -491,7 +319,7 @@ class PartitionLog:
             try:
                 store.roll(self.log_end_offset, self.config)
             except OSError as error:
-                raise self._write_failed(store, error) from None
+                raise self.write_failed(store, error) from None
             self._roll_timestamp = -2
             self.environment.rolled.add(self)
 
@@ -534,170 +362,6 @@ class PartitionLog:
                 f"{self.name} is not part of an open transaction of producer {producer_id}.",
             )
 
-    # Reading
-
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        up_to_offset: int | None = None,
-        min_one_batch: bool = True,
-        nowait: bool = False,
-    ) -> LogSlice:
-        """Whole batches from the one that holds `offset`, all below `up_to_offset`, about `max_bytes` of
-        them.
-
-        With `min_one_batch` a first batch larger than that is returned all the same. With `nowait`,
-        BlockingIOError when finding them needs the disk: read again in a thread without it.
-        """
-        store = self._store or self.load()
-        end_offset = self.log_end_offset
-        if not self.log_start_offset <= offset <= end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Offset {offset} of {self.name} is outside {self.log_start_offset}…{end_offset}.",
-            )
-        upper = end_offset if up_to_offset is None or up_to_offset > end_offset else up_to_offset
-        if offset >= upper:
-            return LogSlice(None, 0, 0, offset, offset)
-        segments = store.segments
-        number = segments.index_of(offset)
-        try:
-            while True:
-                segment = segments[number]
-                location = segment.locate(offset, nowait=nowait)
-                if location is not None:
-                    break
-                number += 1  # Compaction left nothing at the end of this segment.
-                if number == len(segments):
-                    return LogSlice(None, 0, 0, offset, offset)
-            position = location.position
-            bound = segments.end_of(number, end_offset)
-            end = segment.size
-            if upper < bound:
-                first_above = segment.locate(upper, nowait=nowait)
-                bound = upper
-                if first_above is not None:
-                    end = first_above.position
-            if end - position > max_bytes:
-                if location.size < max_bytes:
-                    end, bound = segment.cut(position, position + max_bytes, nowait=nowait)
-                else:
-                    whole = location.size == max_bytes or min_one_batch
-                    end = min(end, position + location.size if whole else position)
-                    bound = location.last_offset + 1
-            if end <= position:
-                return LogSlice(None, 0, 0, offset, offset)
-            return LogSlice(segment.handle(), position, end - position, location.base_offset, bound)
-        except BlockingIOError:
-            raise
-        except OSError as error:
-            raise self._fail(f"reading failed: {error}") from None
-
-    # Offsets
-
-    @property
-    def high_watermark(self) -> int:
-        return self._high_watermark
-
-    def set_high_watermark(self, offset: int) -> None:
-        """Only the owner of the replica's role calls this. Consumers, retention and compaction stop below
-        it."""
-        self._high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
-        if self._store is not None:
-            self._store.producers.on_high_watermark(self._high_watermark)
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Below it no transaction is undecided; what a read_committed consumer may see."""
-        unstable = (self._store or self.load()).producers.first_unstable_offset
-        if unstable is None or unstable > self._high_watermark:
-            return self._high_watermark
-        return max(unstable, self.log_start_offset)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all segments."""
-        return (self._store or self.load()).segments.size
-
-    def earliest_offset(self) -> TimestampOffset:
-        store = self._store or self.load()
-        return TimestampOffset(
-            NO_TIMESTAMP, self.log_start_offset, store.epochs.epoch_for(self.log_start_offset)
-        )
-
-    def latest_offset(self) -> TimestampOffset:
-        store = self._store or self.load()
-        return TimestampOffset(NO_TIMESTAMP, self.log_end_offset, store.epochs.latest)
-
-    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record not before `timestamp`. It may read from the disk: call it in a thread."""
-        store = self._store or self.load()
-        return lookup.first_at_or_after(store.segments, timestamp, self.log_start_offset)
-
-    def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The record with the largest timestamp. It may read from the disk: call it in a thread."""
-        return lookup.latest_timestamp((self._store or self.load()).segments)
-
-    # Leader epochs
-
-    @property
-    def latest_epoch(self) -> int:
-        """-1 when the log has never had a leader."""
-        return (self._store or self.load()).epochs.latest
-
-    def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """A leader epoch begins here."""
-        store = self._store or self.load()
-        try:
-            store.epochs.assign(epoch, start_offset)
-        except OSError as error:
-            raise self._write_failed(store, error) from None
-
-    def end_offset_for(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch not above `epoch` and where it ended; (-1, -1) when that is not known."""
-        return (self._store or self.load()).epochs.end_offset_for(epoch, self.log_end_offset)
-
-    def epoch_for(self, offset: int) -> int:
-        return (self._store or self.load()).epochs.epoch_for(offset)
-
-    # Producers and transactions
-
-    @property
-    def active_producers(self) -> list[ProducerEntry]:
-        return list((self._store or self.load()).producers.entries.values())
-
-    def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
-        return (self._store or self.load()).producers.has_ongoing_transaction(producer_id, epoch)
-
-    def start_verification(
-        self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool = False
-    ) -> VerificationGuard | None:
-        """What to append a transactional batch with once its coordinator has agreed; None when none is
-        needed."""
-        store = self._store or self.load()
-        now_ms = self.environment.clock.now_ms()
-        return store.producers.start_verification(producer_id, sequence, epoch, supports_epoch_bump, now_ms)
-
-    def aborted_transactions(self, first: int, last: int) -> list[AbortedTransaction]:
-        """Transactions aborted that touch offsets from `first` to before `last`."""
-        store = self._store or self.load()
-        found: list[AbortedTransaction] = []
-        for number in range(store.segments.index_of(first), len(store.segments)):
-            segment = store.segments[number]
-            if segment.has_aborted_transactions:
-                more, complete = segment.transaction_index.collect(first, last)
-                found += more
-                if complete:
-                    break
-        return found
-
-    def expire_producers(self) -> None:
-        if self._store is not None:
-            now_ms = self.environment.clock.now_ms()
-            self._store.producers.expire(now_ms, self.environment.producer_id_expiration_ms)
-
     # Shrinking
 
     def truncate_to(self, offset: int) -> None:
@@ -715,7 +379,7 @@ class PartitionLog:
                 end_offset = self.log_start_offset
                 store.start_over(end_offset)
         except OSError as error:
-            raise self._fail(f"it cannot be truncated: {error}") from None
+            raise self.fail(f"it cannot be truncated: {error}") from None
         self.log_end_offset = end_offset
         self._after_truncation(store)
 
@@ -726,7 +390,7 @@ class PartitionLog:
         try:
             store.start_over(offset)
         except OSError as error:
-            raise self._fail(f"it cannot be truncated: {error}") from None
+            raise self.fail(f"it cannot be truncated: {error}") from None
         self.log_start_offset = self.log_end_offset = offset
         self._after_truncation(store)
 
@@ -757,7 +421,7 @@ class PartitionLog:
             try:
                 store.epochs.truncate_from_start(offset)
             except OSError as error:
-                raise self._write_failed(store, error) from None
+                raise self.write_failed(store, error) from None
 
     def delete_old_segments(self) -> int:
         """Apply retention; returns how many segments went. Loads nothing that was never touched."""
@@ -779,86 +443,9 @@ class PartitionLog:
                 self._roll_timestamp = -2
             store.remove_first(old, self.config.file_delete_delay_ms)
         except OSError as error:
-            raise self._write_failed(store, error) from None
+            raise self.write_failed(store, error) from None
         self.advance_log_start(store.segments.first.base_offset)
         return len(old)
 
-    # Durability and life
 
-    @property
-    def unflushed_records(self) -> int:
-        return self.log_end_offset - self.recovery_point
-
-    def prepare_flush(self, *, snapshot: bool = False) -> FlushJob:
-        """On the event loop: note what a flush covers. With `snapshot`, the producers' state is saved with
-        it, so that recovery from this point need not look further back."""
-        store = self._store or self.load()
-        data = encode_snapshot(store.producers.entries.values()) if snapshot else None
-        return FlushJob(self, store, self.log_end_offset, self._truncations, data)
-
-    def flush(self) -> int:
-        """Bring everything to the disk; returns the recovery point then. May run in a thread."""
-        return self.prepare_flush().run()
-
-    def flushed(self, up_to: int, truncations: int) -> None:
-        """A flush has succeeded; one that a truncation overtook counts for nothing."""
-        if truncations == self._truncations and up_to > self.recovery_point:
-            self.recovery_point = up_to
-        self.last_flush_ms = self.environment.clock.now_ms()
-
-    def close(self) -> ReopenFacts:
-        """Write everything to the disk and let go of it; returns what to remember for a quick start."""
-        if self._store is None:
-            return ReopenFacts(
-                self._offline is None and self._opened_clean,
-                self.recovery_point,
-                self.log_start_offset,
-                self._high_watermark,
-                self._known_end,
-            )
-        store = self._store
-        try:
-            store.finish(self.log_end_offset)
-        except OSError as error:
-            raise self._fail(f"it cannot be closed: {error}") from None
-        self.recovery_point = self.log_end_offset
-        end = (self.log_end_offset, store.active.size)
-        store.release()
-        self._store = None
-        self._opened_clean, self._known_end = True, end
-        return ReopenFacts(True, self.log_end_offset, self.log_start_offset, self._high_watermark, end)
-
-    def move(self, directory: str) -> None:
-        """Rename the directory; open slices stay readable."""
-        self.environment.files.rename(self.directory, directory)
-        self.directory = directory
-        if self._store is not None:
-            self._store.move(directory)
-
-
-@dataclass(slots=True)
-class FlushJob:
-    """One flush: made on the event loop, run in a thread."""
-
-    log: PartitionLog
-    store: LogStore
-    up_to: int
-    truncations: int
-    snapshot: bytes | None
-
-    def run(self) -> int:
-        try:
-            self.store.sync(self.up_to)
-            if self.snapshot is not None:
-                self.store.write_snapshot(self.up_to, self.snapshot, sync=True)
-        except OSError as error:
-            # After a failed fsync nobody knows what the disk has: only recovery can tell.
-            self.log.take_offline(f"bringing it to the disk failed: {error}")
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"{self.log.name} could not be flushed: {error}."
-            ) from None
-        self.log.flushed(self.up_to, self.truncations)
-        return self.log.recovery_point
-
-
-__all__ = ["AppendOrigin", "AppendResult", "FlushJob", "PartitionLog", "ReopenFacts"]
+__all__ = ["AppendOrigin", "AppendResult", "PartitionLog", "ReopenFacts"]

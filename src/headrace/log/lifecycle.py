@@ -1,0 +1,265 @@
+"""The life of one partition's log: loading it when it is first touched, failing, flushing, closing.
+
+Its state belongs to the event loop; only a FlushJob's `run` may be called in a thread. After an I/O error
+other than a full disk the log is offline, every call raises KAFKA_STORAGE_ERROR, and `reopen` goes through
+recovery.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import uuid
+from dataclasses import dataclass
+
+from headrace.log.config import LogConfig
+from headrace.log.environment import Environment
+from headrace.log.recovery import load_log
+from headrace.log.snapshots import encode_snapshot
+from headrace.log.store import LogStore
+from headrace.log.validation import needs_inspection
+from headrace.wire.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+_FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
+
+
+@dataclass(slots=True, frozen=True)
+class ReopenFacts:
+    """What is known of a log before it is loaded: from the checkpoints, or from the summary of a clean
+    stop."""
+
+    clean: bool = False
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    high_watermark: int = 0
+    end: tuple[int, int] | None = None
+    """End offset and size of the active segment, when the log was closed by us."""
+
+
+class LogLifecycle:
+    __slots__ = (
+        "_distrust_cache",
+        "_high_watermark",
+        "_inspect",
+        "_known_end",
+        "_max_index_entries",
+        "_offline",
+        "_opened_clean",
+        "_roll_timestamp",
+        "_store",
+        "_truncations",
+        "config",
+        "directory",
+        "environment",
+        "last_flush_ms",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "recovery_point",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        environment: Environment,
+        directory: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        facts: ReopenFacts | None = None,
+        topic_id: uuid.UUID | None = None,
+    ) -> None:
+        if facts is None:
+            facts = ReopenFacts()
+        self.environment = environment
+        self.directory = directory
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.log_start_offset = facts.log_start_offset
+        self.log_end_offset = facts.end[0] if facts.end else facts.recovery_point
+        self.recovery_point = facts.recovery_point
+        """Everything before this offset is on the disk."""
+        self._high_watermark = facts.high_watermark
+        self._opened_clean = facts.clean
+        self._known_end = facts.end
+        self._store: LogStore | None = None
+        self._offline: str | None = None
+        self._distrust_cache = False
+        """After a failed fsync the page cache may show what the disk does not have."""
+        self._truncations = 0
+        self.last_flush_ms = environment.clock.now_ms()
+        self.update_config(config)
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    def update_config(self, config: LogConfig) -> None:
+        self.config = config
+        self._inspect = needs_inspection(config)
+        self._max_index_entries = max(config.segment_index_bytes // 12 - 1, 1)
+        self._roll_timestamp = -2
+
+    # Loading and failing
+
+    def load(self) -> LogStore:
+        """Open the directory if that has not happened yet."""
+        store = self._store
+        if store is not None:
+            return store
+        if self._offline is not None:
+            raise self._storage_error(self._offline)
+        try:
+            loaded = load_log(
+                self.environment,
+                self.directory,
+                self.name,
+                self.config,
+                clean=self._opened_clean,
+                recovery_point=self.recovery_point,
+                log_start_offset=self.log_start_offset,
+                known_end=self._known_end,
+                distrust_cache=self._distrust_cache,
+            )
+        except OSError as error:
+            raise self.fail(f"cannot open its log: {error}") from None
+        self._store = store = LogStore(self.environment, self.directory, loaded)
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self._high_watermark = min(max(self._high_watermark, self.log_start_offset), self.log_end_offset)
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        self._opened_clean = self._distrust_cache = False
+        self._known_end = None
+        self._roll_timestamp = -2
+        return store
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._store is not None
+
+    @property
+    def offline_reason(self) -> str | None:
+        return self._offline
+
+    def take_offline(self, reason: str) -> None:
+        """Refuse everything from now on, until `reopen`."""
+        self.fail(reason)
+
+    def reopen(self) -> None:
+        """Bring an offline log back through recovery; KAFKA_STORAGE_ERROR when the disk still refuses."""
+        if self._offline is None:
+            return
+        self._offline = None
+        self._opened_clean = False
+        self._distrust_cache = True
+        self.load()
+        logger.info("%s is back online with end offset %d.", self.name, self.log_end_offset)
+
+    def fail(self, reason: str) -> KafkaError:
+        """Take the log offline; returns the error to raise."""
+        if self._offline is None:
+            logger.error("%s goes offline: %s.", self.name, reason)
+        self._offline = reason
+        store, self._store = self._store, None
+        if store is not None:
+            store.release()
+        return self._storage_error(reason)
+
+    def _storage_error(self, reason: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} in {self.directory} is offline: {reason}."
+        )
+
+    def write_failed(self, store: LogStore, error: OSError) -> KafkaError:
+        """Undo a write that found the disk full, or take the log offline; returns the error to raise."""
+        if error.errno in _FULL_DISK:
+            try:
+                store.active.cut_partial_write()
+            except OSError as second:
+                return self.fail(f"a partial write cannot be undone: {second}")
+            return KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"No room is left on the disk of {self.directory} for {self.name}; free some and try again.",
+            )
+        return self.fail(f"writing failed: {error}")
+
+    # Durability and life
+
+    @property
+    def unflushed_records(self) -> int:
+        return self.log_end_offset - self.recovery_point
+
+    def prepare_flush(self, *, snapshot: bool = False) -> FlushJob:
+        """On the event loop: note what a flush covers. With `snapshot`, the producers' state is saved with
+        it, so that recovery from this point need not look further back."""
+        store = self._store or self.load()
+        data = encode_snapshot(store.producers.entries.values()) if snapshot else None
+        return FlushJob(self, store, self.log_end_offset, self._truncations, data)
+
+    def flush(self) -> int:
+        """Bring everything to the disk; returns the recovery point then. May run in a thread."""
+        return self.prepare_flush().run()
+
+    def flushed(self, up_to: int, truncations: int) -> None:
+        """A flush has succeeded; one that a truncation overtook counts for nothing."""
+        if truncations == self._truncations and up_to > self.recovery_point:
+            self.recovery_point = up_to
+        self.last_flush_ms = self.environment.clock.now_ms()
+
+    def close(self) -> ReopenFacts:
+        """Write everything to the disk and let go of it; returns what to remember for a quick start."""
+        if self._store is None:
+            return ReopenFacts(
+                self._offline is None and self._opened_clean,
+                self.recovery_point,
+                self.log_start_offset,
+                self._high_watermark,
+                self._known_end,
+            )
+        store = self._store
+        try:
+            store.finish(self.log_end_offset)
+        except OSError as error:
+            raise self.fail(f"it cannot be closed: {error}") from None
+        self.recovery_point = self.log_end_offset
+        end = (self.log_end_offset, store.active.size)
+        store.release()
+        self._store = None
+        self._opened_clean, self._known_end = True, end
+        return ReopenFacts(True, self.log_end_offset, self.log_start_offset, self._high_watermark, end)
+
+    def move(self, directory: str) -> None:
+        """Rename the directory; open slices stay readable."""
+        self.environment.files.rename(self.directory, directory)
+        self.directory = directory
+        if self._store is not None:
+            self._store.move(directory)
+
+
+@dataclass(slots=True)
+class FlushJob:
+    """One flush: made on the event loop, run in a thread."""
+
+    log: LogLifecycle
+    store: LogStore
+    up_to: int
+    truncations: int
+    snapshot: bytes | None
+
+    def run(self) -> int:
+        try:
+            self.store.sync(self.up_to)
+            if self.snapshot is not None:
+                self.store.write_snapshot(self.up_to, self.snapshot, sync=True)
+        except OSError as error:
+            # After a failed fsync nobody knows what the disk has: only recovery can tell.
+            self.log.take_offline(f"bringing it to the disk failed: {error}")
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{self.log.name} could not be flushed: {error}."
+            ) from None
+        self.log.flushed(self.up_to, self.truncations)
+        return self.log.recovery_point
