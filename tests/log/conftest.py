@@ -14,7 +14,6 @@ from headrace.log.config import LogConfig
 from headrace.log.environment import Environment
 from headrace.log.partition import PartitionLog, ReopenFacts
 from headrace.wire.batch import iterate_batches
-from headrace.wire.compression import Codec
 from headrace.wire.records import BatchBuilder, Record, decode_records
 
 T = TypeVar("T")
@@ -124,6 +123,3 @@ def clock() -> ManualClock:
 @pytest.fixture
 def lab(tmp_path: Path, clock: ManualClock) -> LogLab:
     return LogLab(tmp_path, clock)
-
-
-__all__ = ["Codec"]

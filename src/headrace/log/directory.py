@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 LOCK = ".lock"
 META = "meta.properties"
 CLEAN_STOP = ".kafka_cleanshutdown"
+PROBE = ".headrace-probe"
 SUMMARY = "headrace-clean-stop-summary"
 DELETE_SUFFIX = "-delete"
 
@@ -40,7 +41,7 @@ class DirectoryInUse(OSError):
 
 class LogDirectory:
     def __init__(self, files: Files, path: str) -> None:
-        self._files = files
+        self.files = files
         self.path = path
         self.offline_reason: str | None = None
         self.clean = False
@@ -49,8 +50,8 @@ class LogDirectory:
 
     def acquire(self) -> None:
         """Make the directory if need be and lock it for this process."""
-        self._files.make_directory(self.path)
-        handle = self._files.open(os.path.join(self.path, LOCK), writable=True, create=True)
+        self.files.make_directory(self.path)
+        handle = self.files.open(os.path.join(self.path, LOCK), writable=True, create=True)
         try:
             fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -62,6 +63,16 @@ class LogDirectory:
     def release(self) -> None:
         self._lock = None
 
+    @property
+    def is_held(self) -> bool:
+        return self._lock is not None
+
+    def probe(self) -> None:
+        """Write and sync a small file; OSError when the directory cannot be used."""
+        path = os.path.join(self.path, PROBE)
+        self.files.write_whole(path, b"", sync=True)
+        self.files.remove(path)
+
     def take_clean_stop(self) -> dict[TopicPartition, tuple[ReopenFacts, uuid.UUID | None]]:
         """Whether the last stop was clean (`clean`), and what its summary says; both are gone from disk
         then."""
@@ -70,9 +81,9 @@ class LogDirectory:
         self.clean = os.path.exists(mark)
         if self.clean:
             summary = self._read_summary()
-            self._files.remove(mark)
-        self._files.remove(os.path.join(self.path, SUMMARY))
-        self._files.sync_directory(self.path)
+            self.files.remove(mark)
+        self.files.remove(os.path.join(self.path, SUMMARY))
+        self.files.sync_directory(self.path)
         return summary
 
     def put_clean_stop(self, logs: Mapping[TopicPartition, tuple[ReopenFacts, uuid.UUID | None]]) -> None:
@@ -90,15 +101,15 @@ class LogDirectory:
         ]
         body = json.dumps({"version": 1, "logs": rows}, separators=(",", ":")).encode()
         contents = b"%08x\n%s" % (zlib.crc32(body), body)
-        self._files.write_whole(os.path.join(self.path, SUMMARY), contents, sync=True)
-        self._files.write_whole(
+        self.files.write_whole(os.path.join(self.path, SUMMARY), contents, sync=True)
+        self.files.write_whole(
             os.path.join(self.path, CLEAN_STOP), b'{"version":0,"brokerEpoch":-1}', sync=True
         )
 
     def _read_summary(self) -> dict[TopicPartition, tuple[ReopenFacts, uuid.UUID | None]]:
         """A missing or damaged summary says nothing: the logs are then opened one by one."""
         try:
-            contents = self._files.read_whole(os.path.join(self.path, SUMMARY))
+            contents = self.files.read_whole(os.path.join(self.path, SUMMARY))
             crc, _, body = contents.partition(b"\n")
             if int(crc, 16) != zlib.crc32(body):
                 return {}
@@ -122,7 +133,7 @@ class LogDirectory:
     def partitions(self, known: Mapping[TopicPartition, object]) -> list[TopicPartition]:
         """The partitions in the directory. A folder that only looks like one is left alone."""
         found = []
-        for name in self._files.list_directories(self.path):
+        for name in self.files.list_directories(self.path):
             match = _PARTITION.fullmatch(name)
             if match is None:
                 continue
@@ -134,7 +145,7 @@ class LogDirectory:
         return found
 
     def _is_partition(self, name: str) -> bool:
-        names = self._files.list(os.path.join(self.path, name))
+        names = self.files.list(os.path.join(self.path, name))
         return not names or any(
             file == "partition.metadata" or (file.endswith(".log") and offset_of(file) is not None)
             for file in names
@@ -144,7 +155,7 @@ class LogDirectory:
         """Paths of partitions that were being deleted when the broker stopped."""
         return [
             os.path.join(self.path, name)
-            for name in self._files.list_directories(self.path)
+            for name in self.files.list_directories(self.path)
             if _DELETED.fullmatch(name)
         ]
 
@@ -160,7 +171,7 @@ class LogDirectory:
     def read_meta(self) -> dict[str, str]:
         """meta.properties; empty when there is none."""
         try:
-            text = self._files.read_whole(os.path.join(self.path, META)).decode("utf-8", "replace")
+            text = self.files.read_whole(os.path.join(self.path, META)).decode("utf-8", "replace")
         except FileNotFoundError:
             return {}
         pairs = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
@@ -169,4 +180,4 @@ class LogDirectory:
     def write_meta(self, properties: Mapping[str, str]) -> None:
         lines = ["#", *(f"{name}={value}" for name, value in sorted(properties.items()))]
         contents = "\n".join(lines) + "\n"
-        self._files.write_whole(os.path.join(self.path, META), contents.encode(), sync=True)
+        self.files.write_whole(os.path.join(self.path, META), contents.encode(), sync=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from headrace.log.config import LogConfig
 from headrace.log.environment import Environment
-from headrace.log.recovery import load_log
+from headrace.log.recovery import LoadedLog, load_log
 from headrace.log.snapshots import encode_snapshot
 from headrace.log.store import LogStore
 from headrace.log.validation import needs_inspection
@@ -23,6 +23,8 @@ from headrace.wire.errors import ErrorCode, KafkaError
 logger = logging.getLogger(__name__)
 
 _FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
+_PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+"""The process or machine ran out of something other than disk; the log itself is sound."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,7 +42,6 @@ class ReopenFacts:
 
 class LogLifecycle:
     __slots__ = (
-        "_distrust_cache",
         "_high_watermark",
         "_inspect",
         "_known_end",
@@ -88,8 +89,6 @@ class LogLifecycle:
         self._known_end = facts.end
         self._store: LogStore | None = None
         self._offline: str | None = None
-        self._distrust_cache = False
-        """After a failed fsync the page cache may show what the disk does not have."""
         self._truncations = 0
         self.last_flush_ms = environment.clock.now_ms()
         self.update_config(config)
@@ -112,9 +111,12 @@ class LogLifecycle:
         if store is not None:
             return store
         if self._offline is not None:
-            raise self._storage_error(self._offline)
+            raise self.storage_error(self._offline)
+        return self._adopt(self._read_directory())
+
+    def _read_directory(self) -> LoadedLog:
         try:
-            loaded = load_log(
+            return load_log(
                 self.environment,
                 self.directory,
                 self.name,
@@ -123,18 +125,21 @@ class LogLifecycle:
                 recovery_point=self.recovery_point,
                 log_start_offset=self.log_start_offset,
                 known_end=self._known_end,
-                distrust_cache=self._distrust_cache,
+                distrust_cache=self._offline is not None,
             )
         except OSError as error:
-            raise self.fail(f"cannot open its log: {error}") from None
-        self._store = store = LogStore(self.environment, self.directory, loaded)
+            raise self.read_failed(error) from None
+
+    def _adopt(self, loaded: LoadedLog) -> LogStore:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self._high_watermark = min(max(self._high_watermark, self.log_start_offset), self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        self._opened_clean = self._distrust_cache = False
+        self._opened_clean = False
         self._known_end = None
         self._roll_timestamp = -2
+        self._offline = None
+        self._store = store = LogStore(self.environment, self.directory, loaded)
         return store
 
     @property
@@ -150,13 +155,14 @@ class LogLifecycle:
         self.fail(reason)
 
     def reopen(self) -> None:
-        """Bring an offline log back through recovery; KAFKA_STORAGE_ERROR when the disk still refuses."""
+        """Bring an offline log back through recovery; KAFKA_STORAGE_ERROR when the disk still refuses.
+
+        May run in a thread: until it has succeeded, everybody else is refused.
+        """
         if self._offline is None:
             return
-        self._offline = None
         self._opened_clean = False
-        self._distrust_cache = True
-        self.load()
+        self._adopt(self._read_directory())
         logger.info("%s is back online with end offset %d.", self.name, self.log_end_offset)
 
     def fail(self, reason: str) -> KafkaError:
@@ -164,18 +170,34 @@ class LogLifecycle:
         if self._offline is None:
             logger.error("%s goes offline: %s.", self.name, reason)
         self._offline = reason
+        self._truncations += 1
         store, self._store = self._store, None
         if store is not None:
             store.release()
-        return self._storage_error(reason)
+        return self.storage_error(reason)
 
-    def _storage_error(self, reason: str) -> KafkaError:
+    def storage_error(self, reason: str) -> KafkaError:
         return KafkaError(
             ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} in {self.directory} is offline: {reason}."
         )
 
+    def passing_error(self, error: OSError) -> KafkaError:
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{self.name} cannot be used right now: {error.strerror}. Raise the limit of open files (ulimit -n).",
+        )
+
+    def read_failed(self, error: OSError) -> KafkaError:
+        """Take the log offline unless the error has nothing to do with the disk; returns the error to
+        raise."""
+        if error.errno in _PASSING:
+            return self.passing_error(error)
+        return self.fail(f"reading failed: {error}")
+
     def write_failed(self, store: LogStore, error: OSError) -> KafkaError:
         """Undo a write that found the disk full, or take the log offline; returns the error to raise."""
+        if error.errno in _PASSING:
+            return self.passing_error(error)
         if error.errno in _FULL_DISK:
             try:
                 store.active.cut_partial_write()
@@ -190,8 +212,16 @@ class LogLifecycle:
     # Durability and life
 
     @property
-    def unflushed_records(self) -> int:
-        return self.log_end_offset - self.recovery_point
+    def must_flush(self) -> bool:
+        """flush.messages asks that what was appended reach the disk before it is acknowledged."""
+        return self.log_end_offset - self.recovery_point >= self.config.flush_messages
+
+    @property
+    def wants_snapshot(self) -> bool:
+        """The log was flushed inside its active segment, so that recovery would have to read back to the
+        segment's start to know its producers."""
+        store = self._store
+        return store is not None and store.active.base_offset < self.recovery_point < self.log_end_offset
 
     def prepare_flush(self, *, snapshot: bool = False) -> FlushJob:
         """On the event loop: note what a flush covers. With `snapshot`, the producers' state is saved with

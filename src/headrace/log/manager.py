@@ -10,6 +10,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from headrace.log.checkpoints import (
     CLEANER,
@@ -29,7 +30,16 @@ from headrace.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
+_RECOVERY_THREADS = 4
+
 ConfigFor = Callable[[str], LogConfig]
+
+
+def _load_quietly(log: PartitionLog) -> None:
+    try:
+        log.load()
+    except KafkaError as error:
+        logger.error("%s", error.message)
 
 
 class LogManager:
@@ -47,6 +57,9 @@ class LogManager:
             LogDirectory(self.environment.files, os.path.abspath(path)) for path in directories
         ]
         self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._by_directory: dict[str, dict[TopicPartition, PartitionLog]] = {
+            directory.path: {} for directory in self.directories
+        }
 
     # Opening
 
@@ -61,12 +74,12 @@ class LogManager:
                 self.release()
                 raise
             except OSError as error:
-                self._directory_failed(directory, error)
+                self.directory_failed(directory, error)
         for directory in self.online_directories:
             try:
                 self._open_directory(directory)
             except OSError as error:
-                self._directory_failed(directory, error)
+                self.directory_failed(directory, error)
         if not self.online_directories:
             reasons = "; ".join(
                 f"{directory.path}: {directory.offline_reason}" for directory in self.directories
@@ -82,6 +95,7 @@ class LogManager:
         log_starts = read_checkpoint(files, directory.path, LOG_START)
         for path in directory.deleted_partitions():
             self.environment.trash.put(path, self.environment.clock.now_ms())
+        unknown = []
         for key in directory.partitions(summary):
             if key in self._logs:
                 logger.error("%s-%d is in two data directories; using %s.", *key, self._logs[key].directory)
@@ -103,18 +117,18 @@ class LogManager:
                 facts,
                 topic_id,
             )
-            self._logs[key] = log
+            self._add(directory, log)
             if facts.end is None:
-                try:
-                    log.load()
-                except KafkaError as error:
-                    logger.error("%s", error.message)
+                unknown.append(log)
+        with ThreadPoolExecutor(_RECOVERY_THREADS, "recovery") as executor:
+            list(executor.map(_load_quietly, unknown))
 
     @property
     def online_directories(self) -> list[LogDirectory]:
         return [directory for directory in self.directories if directory.offline_reason is None]
 
-    def _directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+    def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        """Take a directory and its logs out of service; the others go on."""
         directory.offline_reason = str(error)
         logger.error("Data directory %s goes offline: %s.", directory.path, error)
         for log in self.logs_in(directory):
@@ -130,7 +144,11 @@ class LogManager:
         return self._logs.get((topic, partition))
 
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
-        return [log for log in self._logs.values() if os.path.dirname(log.directory) == directory.path]
+        return list(self._by_directory[directory.path].values())
+
+    def _add(self, directory: LogDirectory, log: PartitionLog) -> None:
+        self._logs[log.topic, log.partition] = log
+        self._by_directory[directory.path][log.topic, log.partition] = log
 
     def directory_of(self, log: PartitionLog) -> LogDirectory:
         parent = os.path.dirname(log.directory)
@@ -146,9 +164,7 @@ class LogManager:
         online = self.online_directories
         if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "Every data directory is offline.")
-        directory = (
-            min(online, key=lambda directory: len(self.logs_in(directory))) if len(online) > 1 else online[0]
-        )
+        directory = min(online, key=lambda directory: len(self._by_directory[directory.path]))
         path = directory.partition_path(topic, partition)
         files = self.environment.files
         try:
@@ -161,7 +177,7 @@ class LogManager:
             ) from None
         log = PartitionLog(self.environment, path, topic, partition, config, None, topic_id)
         log.load()
-        self._logs[topic, partition] = log
+        self._add(directory, log)
         return log
 
     def delete(self, topic: str, partition: int) -> None:
@@ -169,7 +185,9 @@ class LogManager:
         log = self._logs.pop((topic, partition), None)
         if log is None:
             return
-        target = self.directory_of(log).deleted_path(topic, partition)
+        directory = self.directory_of(log)
+        del self._by_directory[directory.path][topic, partition]
+        target = directory.deleted_path(topic, partition)
         try:
             log.move(target)
         except OSError as error:

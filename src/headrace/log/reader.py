@@ -77,7 +77,7 @@ class LogReader(LogLifecycle):
         except BlockingIOError:
             raise
         except OSError as error:
-            raise self.fail(f"reading failed: {error}") from None
+            raise self.read_failed(error) from None
 
     # Offsets
 

@@ -192,7 +192,10 @@ def _has_indexes(segment: Segment, names: dict[str, int]) -> bool:
     last, last_time = segment.offset_index.last(), segment.time_index.last()
     if last is not None and not (0 < last[1] < segment.size):
         return False
-    return last_time is None or last_time[0] >= 0
+    if last_time is None:
+        return True
+    count = segment.time_index.count
+    return last_time[0] > (segment.time_index.entry(count - 2)[0] if count > 1 else -1)
 
 
 def _end_offset(active: Segment, known_end: tuple[int, int] | None) -> int:

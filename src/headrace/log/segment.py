@@ -60,6 +60,7 @@ class Segment:
         "first_timestamp",
         "max_timestamp_offset",
         "offset_index",
+        "preallocated",
         "roll_jitter_ms",
         "size",
         "suffix",
@@ -107,6 +108,8 @@ class Segment:
         """The largest timestamp of the first batch, from which segment.ms counts; None when not known yet."""
         self.synced = False
         """Everything in this segment, indexes too, is on the disk (a sealed segment stays so)."""
+        self.preallocated = False
+        """The file is larger than what it holds."""
         self._hint_offset = -1
         self._hint_position = 0
 
@@ -119,6 +122,7 @@ class Segment:
                 self._environment.files.create(self.path(kind))
             if preallocate:
                 self.handle(writable=True).preallocate(preallocate)
+                self.preallocated = True
         except OSError:
             self.remove_files()
             raise
@@ -221,6 +225,7 @@ class Segment:
     def cut_partial_write(self) -> None:
         """Remove what a failed append left beyond the last whole batch."""
         self.handle(writable=True).truncate(self.size)
+        self.preallocated = False
 
     def truncate_to(self, offset: int) -> int:
         """Cut before the batch that holds `offset`; returns the end offset then, from the batches that
@@ -397,6 +402,8 @@ class Segment:
 
     def seal(self) -> None:
         """No more batches come: finish the indexes and give up memory."""
+        if self.preallocated:
+            self.cut_partial_write()
         self.index_max_timestamp()
         self.offset_index.write()
         self.time_index.write()

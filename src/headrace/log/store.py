@@ -86,7 +86,7 @@ class LogStore:
         self._environment.files.write_whole(snapshot_path(self.directory, offset), data, sync=sync)
         self._snapshots.add(offset)
         bases = set(self.segments.bases)
-        for stray in [known for known in self._snapshots if known < offset and known not in bases]:
+        for stray in [known for known in list(self._snapshots) if known < offset and known not in bases]:
             self._remove_snapshot(stray)
 
     def _remove_snapshot(self, offset: int) -> None:
@@ -106,7 +106,7 @@ class LogStore:
         self.active = self.segments.active
         end_offset = self.active.truncate_to(offset)
         self.epochs.truncate_from_end(end_offset)
-        for later in [known for known in self._snapshots if known > end_offset]:
+        for later in [known for known in list(self._snapshots) if known > end_offset]:
             self._remove_snapshot(later)
         begin = load_snapshot(
             self._environment, self.directory, self._snapshots, self.producers, log_start_offset, end_offset
