@@ -1,0 +1,33 @@
+/* Just enough of the wire protocol for loads that no client library can make: one exact fetch, a thousand quiet connections. */
+#ifndef HEADRACE_LOAD_RAW_H
+#define HEADRACE_LOAD_RAW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { API_FETCH = 1, API_METADATA = 3, API_VERSIONS = 18 };
+
+struct frame {
+    uint8_t *bytes;
+    size_t length, capacity, read;
+};
+
+/* A connection to HOST:PORT, with Nagle's delay off and 10-second limits on each send and receive; -1 when it fails. */
+int raw_connect(const char *address);
+
+/* A request frame is opened, filled and sent; the reply's body (after the correlation id) is left ready to be read. */
+void frame_open(struct frame *frame, int16_t api, int16_t version, int32_t correlation);
+void put_int8(struct frame *frame, int8_t value);
+void put_int16(struct frame *frame, int16_t value);
+void put_int32(struct frame *frame, int32_t value);
+void put_int64(struct frame *frame, int64_t value);
+void put_string(struct frame *frame, const char *text);
+int frame_exchange(struct frame *request, struct frame *reply, int descriptor);
+
+int16_t get_int16(struct frame *frame);
+int32_t get_int32(struct frame *frame);
+int64_t get_int64(struct frame *frame);
+void get_skip(struct frame *frame, size_t length);
+void frame_free(struct frame *frame);
+
+#endif
