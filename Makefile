@@ -44,7 +44,11 @@ test: lint types
 	@$(BIN)/pytest -n 2 $(ARGS)
 
 interop: setup
-	@$(BIN)/pytest interop $(ARGS)
+	@$(BIN)/python -m pytest interop $(ARGS)
+
+# ONLY=<part>[,<part>] for some parts; ARGS="--quick", ARGS="--scale 0.1", ARGS="--report" (docs/benchmarks.md)
+bench: setup
+	@$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 lock: $(BIN)/uv
 	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/base.lock

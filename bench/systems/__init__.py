@@ -1,0 +1,12 @@
+"""The systems under measurement. Each starts as its makers ship it, on this machine, on a port of its own."""
+
+from bench.systems.base import Running, System
+from bench.systems.headrace import Headrace
+from bench.systems.kafka import Kafka
+from bench.systems.nats import Nats
+from bench.systems.rabbitmq import RabbitMQ
+from bench.systems.redis import Redis
+
+ALL: tuple[type[System], ...] = (Headrace, Kafka, Redis, Nats, RabbitMQ)
+
+__all__ = ["ALL", "Headrace", "Kafka", "Nats", "RabbitMQ", "Redis", "Running", "System"]

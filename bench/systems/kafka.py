@@ -1,0 +1,68 @@
+"""Apache Kafka 4.1.0: one KRaft node with the heap and collector settings of its own start script."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from bench.processes import Watched, free_port
+from bench.provision import KAFKA_VERSION, java, need_kafka, need_load_program, run
+from bench.systems.kafka_protocol import KafkaProtocolSystem
+
+_CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_JVM = [
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+]
+
+
+class Kafka(KafkaProtocolSystem):
+    name: ClassVar[str] = "kafka"
+    title: ClassVar[str] = "Apache Kafka"
+
+    def prepare(self) -> None:
+        need_kafka()
+        need_load_program("kafka-load")
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def _spawn(self, data: Path, settings: Mapping[str, str]) -> tuple[int, Watched]:
+        port, controller = free_port(), free_port()
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "log.dirs": str(data),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            # Kafka first looks for deleted topics after this time; 30 s would leave them between the rounds.
+            "log.initial.task.delay.ms": "100",
+            **settings,
+        }
+        file = data.with_name(data.name + ".properties")
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        if not (data / "meta.properties").exists():
+            run(java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(file)))
+        log4j = Path(__file__).parent.parent / "kafka" / "log4j2.properties"
+        command = [
+            "java",
+            *_JVM,
+            f"-Dlog4j2.configurationFile={log4j}",
+            "-cp",
+            need_kafka(),
+            "kafka.Kafka",
+            str(file),
+        ]
+        return port, Watched(command, data.with_name(data.name + ".out"))
