@@ -16,18 +16,26 @@ from headrace.client.errors import (
     DeliveryError,
     DeserializationError,
     FencedError,
+    HandlerFailed,
     MissingExtra,
+    Reject,
     SerializationError,
     TransactionAborted,
+    TryLater,
 )
 from headrace.client.partitioners import ConsistentHash, HashSlots, Murmur2, RoundRobin, Sticky
 from headrace.client.producer import Producer
 from headrace.client.record import Record, RecordMetadata, TopicPartition
+from headrace.client.runner.aio import AsyncRunner
+from headrace.client.runner.hooks import Hook, Metrics, Tracing, trace_headers
+from headrace.client.runner.retry import Retry
+from headrace.client.runner.threads import Runner
 
 __all__ = [
     "Admin",
     "AsyncConsumer",
     "AsyncProducer",
+    "AsyncRunner",
     "BrokerError",
     "BufferFull",
     "ClientError",
@@ -39,19 +47,28 @@ __all__ = [
     "DeserializationError",
     "FencedError",
     "Group",
+    "HandlerFailed",
     "HashSlots",
+    "Hook",
     "Member",
+    "Metrics",
     "MissingExtra",
     "Murmur2",
     "Partition",
     "Producer",
     "Record",
     "RecordMetadata",
+    "Reject",
+    "Retry",
     "RoundRobin",
+    "Runner",
     "SerializationError",
     "Sticky",
     "Topic",
     "TopicPartition",
+    "Tracing",
     "TransactionAborted",
+    "TryLater",
     "serializers",
+    "trace_headers",
 ]

@@ -279,4 +279,5 @@ def _spec(where: Literal["earliest", "latest"] | datetime) -> Any:
         return OffsetSpec.for_timestamp(int(where.timestamp() * 1000))
     if where not in ("earliest", "latest"):
         raise ConfigError(f'{where!r} is no place in the log: "earliest", "latest", a datetime or an offset')
-    return OffsetSpec.earliest() if where == "earliest" else OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    spec: Any = OffsetSpec
+    return spec.earliest() if where == "earliest" else spec.latest()

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
-from headrace.client.errors import ConfigError, kafka_error
+from headrace.client.errors import ConfigError, explain, kafka_error
 
 Delivery = Literal["at_most_once", "at_least_once", "exactly_once"]
 Config = str | Mapping[str, object] | None
@@ -47,7 +47,7 @@ class ConsumerSettings:
 def producer_settings(
     config: Config, keywords: Mapping[str, object], delivery: Delivery | None
 ) -> ProducerSettings:
-    settings = _merged(config, keywords)
+    settings = merged(config, keywords)
     _check_delivery(delivery)
     _refuse_arguments(settings, "key.serializer", "value.serializer")
     _rename(settings, _PRODUCER_NAMES)
@@ -65,7 +65,11 @@ def producer_settings(
         settings.setdefault("retries", 0)
     settings["acks"] = acks
     settings.setdefault("enable.idempotence", acks == "all" and int(str(settings.get("retries", 1))) > 0)
-    settings.setdefault("delivery.timeout.ms", 120_000)
+    # librdkafka wants a transaction to outlive the delivery of each of its records.
+    within_transaction = (
+        120_000 if transactional_id is None else settings.get("transaction.timeout.ms", 60_000)
+    )
+    settings.setdefault("delivery.timeout.ms", within_transaction)
     return ProducerSettings(
         librdkafka=_as_librdkafka(settings, own=("partitioner", "max.block.ms")),
         partitioner=settings.get("partitioner", "murmur2"),
@@ -79,7 +83,7 @@ def producer_settings(
 def consumer_settings(
     config: Config, keywords: Mapping[str, object], delivery: Delivery | None
 ) -> ConsumerSettings:
-    settings = _merged(config, keywords)
+    settings = merged(config, keywords)
     _check_delivery(delivery)
     _refuse_arguments(settings, "key.deserializer", "value.deserializer")
     _rename(settings, _CONSUMER_NAMES)
@@ -114,10 +118,24 @@ def consumer_settings(
 
 
 def admin_settings(config: Config, keywords: Mapping[str, object]) -> tuple[dict[str, object], float]:
-    settings = _merged(config, keywords)
+    settings = merged(config, keywords)
     return _as_librdkafka(settings, own=("default.api.timeout.ms",)), _seconds(
         settings, "default.api.timeout.ms", 60_000
     )
+
+
+def connection_settings(config: Config) -> dict[str, object]:
+    """Only what says where the cluster is and how to be let in, for a second client to the same cluster."""
+    return {
+        name: value
+        for name, value in merged(config, {}).items()
+        if name.startswith(("bootstrap.", "security.", "sasl.", "ssl.", "socket.", "client."))
+    }
+
+
+def log_error(error: KafkaError) -> None:
+    """librdkafka's word about the state of connections; what concerns a call is raised by the call."""
+    log.warning("%s", explain(error))
 
 
 def config_error(cause: KafkaException) -> ConfigError:
@@ -125,7 +143,8 @@ def config_error(cause: KafkaException) -> ConfigError:
     return ConfigError(kafka_error(cause).str().rstrip("."))
 
 
-def _merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
+def merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
+    """All settings under Kafka's names; keywords win."""
     settings: dict[str, object] = {}
     if isinstance(config, str):
         settings["bootstrap.servers"] = config

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, Message
 
-from headrace.client.config import Config, Delivery, config_error, consumer_settings, log
+from headrace.client.config import Config, Delivery, config_error, consumer_settings, log, log_error
 from headrace.client.errors import (
     BrokerError,
     CommitError,
@@ -95,7 +95,7 @@ class Consumer(Generic[K, V]):
         self._closed = False
         try:
             self.librdkafka = confluent_kafka.Consumer(
-                {"error_cb": _log_error, **self.settings.librdkafka, "on_commit": self._on_commit}
+                {"error_cb": log_error, **self.settings.librdkafka, "on_commit": self._on_commit}
             )
         except KafkaException as error:
             raise config_error(error) from error
@@ -463,7 +463,3 @@ class Consumer(Generic[K, V]):
 def _commit_error(error: KafkaError) -> BrokerError:
     kind = FencedError if is_fenced(error) else CommitError
     return kind(f"committing offsets failed: {explain(error)}", error.code(), retriable=error.retriable())
-
-
-def _log_error(error: KafkaError) -> None:
-    log.warning("%s", explain(error))

@@ -63,6 +63,23 @@ class DeserializationError(ClientError, ValueError):
     """The bytes of a key or value are not what the deserializer expects. Trying again cannot help."""
 
 
+class TryLater(ClientError):
+    """Raised in a handler: the record is fine, the moment is not. It comes again and no attempt is
+    counted."""
+
+    def __init__(self, message: str, delay: float | None = None) -> None:
+        super().__init__(message)
+        self.delay = delay
+
+
+class Reject(ClientError):
+    """Raised in a handler: this record will never succeed. It goes to the dead letters at once."""
+
+
+class HandlerFailed(ClientError):
+    """A record failed for good and there is no dead-letter topic to put it in, so the runner stopped."""
+
+
 def explain(error: KafkaError) -> str:
     """The librdkafka error as a sentence, with a remedy where there is a usual one."""
     remedy = _REMEDIES.get(error.code())

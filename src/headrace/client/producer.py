@@ -19,7 +19,7 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from headrace.client import partitioners
-from headrace.client.config import Config, Delivery, config_error, log, producer_settings
+from headrace.client.config import Config, Delivery, config_error, log, log_error, producer_settings
 from headrace.client.errors import BufferFull, ConfigError, DeliveryError, broker_error, explain, kafka_error
 from headrace.client.record import HeadersLike, RecordMetadata, header_list
 from headrace.client.serializers import Serializer, as_serializer
@@ -66,7 +66,9 @@ class ProducerCore(Generic[K, V]):
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self._partitioning = threading.Lock()
         try:
-            self.librdkafka = confluent_kafka.Producer({**self.settings.librdkafka, "partitioner": native})
+            self.librdkafka = confluent_kafka.Producer(
+                {"error_cb": log_error, **self.settings.librdkafka, "partitioner": native}
+            )
         except KafkaException as error:
             raise config_error(error) from error
         self._closed = threading.Event()
@@ -310,7 +312,12 @@ class Producer(ProducerCore[K, V]):
 def _serve(librdkafka: confluent_kafka.Producer, closed: threading.Event) -> None:
     """Run callbacks as acknowledgements come; must not know the producer, which ends when it is forgotten."""
     while not closed.is_set():
-        librdkafka.poll(_POLL_SECONDS)
+        try:
+            librdkafka.poll(_POLL_SECONDS)
+        except KafkaException as fatal:
+            # The producer is fenced or broken for good; whoever uses it next is told.
+            log.warning("%s", explain(kafka_error(fatal)))
+            closed.wait(_POLL_SECONDS)
 
 
 def outcome(error: KafkaError | None, message: Message) -> tuple[RecordMetadata | None, DeliveryError | None]:

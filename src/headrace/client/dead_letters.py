@@ -1,0 +1,81 @@
+"""Dead letters: a record that failed for good, with the reason and where it came from, in ``<topic>.dlq``.
+
+Key, value and headers stay as they were; five headers are added. Writing waits for the acknowledgement,
+because the original counts as finished after it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from headrace.client.admin import Admin
+from headrace.client.producer import Producer
+from headrace.client.record import Headers, Record, RecordMetadata
+
+SUFFIX = ".dlq"
+PREFIX = "headrace.dlq."
+REASON, ATTEMPT, TOPIC, PARTITION, OFFSET = (
+    PREFIX + name for name in ("reason", "attempt", "topic", "partition", "offset")
+)
+_MAX_REASON = 2_000
+
+
+def default_name(topic: str) -> str:
+    return topic + SUFFIX
+
+
+def headers_for(
+    record: Record[Any, Any], error: BaseException, attempt: int
+) -> list[tuple[str, bytes | None]]:
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return [
+        *own_headers(record.headers),
+        (REASON, reason[:_MAX_REASON].encode()),
+        (ATTEMPT, str(attempt).encode()),
+        (TOPIC, record.topic.encode()),
+        (PARTITION, str(record.partition).encode()),
+        (OFFSET, str(record.offset).encode()),
+    ]
+
+
+def own_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
+    """The headers the record had before it became a dead letter."""
+    return [(name, value) for name, value in headers if not name.startswith(PREFIX)]
+
+
+class DeadLetters:
+    """Writes dead letters; makes their topic, with as many partitions as the original, when it is first
+    needed."""
+
+    def __init__(self, connection: dict[str, object], name: Callable[[str], str] = default_name) -> None:
+        self._connection = connection
+        self._name = name
+        self._producer: Producer[bytes, bytes] | None = None
+        self._known: set[str] = set()
+        self._preparing = threading.Lock()
+
+    def send(self, record: Record[Any, Any], error: BaseException, attempt: int) -> Future[RecordMetadata]:
+        """Safe to call from several threads."""
+        topic = self._name(record.topic)
+        with self._preparing:
+            if topic not in self._known:
+                self._create(topic, record.topic)
+            if self._producer is None:
+                self._producer = Producer(self._connection, linger_ms=0)
+        return self._producer.send(
+            topic, record.raw_value, key=record.raw_key, headers=headers_for(record, error, attempt)
+        )
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.close()
+
+    def _create(self, topic: str, original: str) -> None:
+        with Admin(self._connection) as admin:
+            if topic not in admin.topics():
+                partitions = len(admin.topic(original).partitions)
+                admin.create_topic(topic, partitions=partitions, exist_ok=True)
+        self._known.add(topic)

@@ -1,0 +1,2 @@
+"""Consumers that people would otherwise write by hand: concurrent, in order, retrying, committing what is
+done."""

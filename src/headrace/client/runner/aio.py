@@ -1,0 +1,189 @@
+"""The runner for coroutine functions. All state is touched by the event loop alone.
+
+There are no worker tasks: whenever something changes, ``_dispatch`` starts as many handlers as it may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Collection
+from typing import Any
+
+from headrace.client.aio import AsyncConsumer
+from headrace.client.errors import BrokerError, ClientError
+from headrace.client.positions import Offsets
+from headrace.client.record import TopicPartition
+from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
+from headrace.client.runner.schedule import Task
+
+
+class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
+    """``Runner`` for an ``async def`` handler: the same options, run with ``await runner.run()``."""
+
+    default_concurrency = 100
+
+    def _prepare(self) -> None:
+        self._handling: set[asyncio.Task[None]] = set()
+        self._stopping = asyncio.Event()
+        self._one_less_running = asyncio.Event()
+        self._ended = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def stop(self) -> None:
+        """End ``run``: what is being handled is finished and committed. May be called from any thread."""
+        if self._loop is None:
+            self._stopping.set()
+        else:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+
+    async def run(self) -> None:
+        """Handle records until ``stop``, SIGTERM or SIGINT; raises what stopped it otherwise."""
+        self._loop = loop = asyncio.get_running_loop()
+        consumer: AsyncConsumer[Any, Any] = AsyncConsumer(
+            self._config,
+            key_deserializer=self._key_deserializer,
+            value_deserializer=self._value_deserializer,
+            on_commit=self._on_commit,
+        )
+
+        def revoked(partitions: Collection[TopicPartition]) -> None:
+            drained = asyncio.run_coroutine_threadsafe(self._drained(partitions), loop).result()
+            self._commit_last(consumer, drained)
+
+        def lost(partitions: Collection[TopicPartition]) -> None:
+            asyncio.run_coroutine_threadsafe(self._forget(partitions), loop).result()
+
+        signals = _main_thread_signals()
+        for number in signals:
+            loop.add_signal_handler(number, self._stopping.set)
+        try:
+            await consumer.subscribe(
+                *self._topics,
+                pattern=self._pattern,
+                on_assign=self._start_offsets,
+                on_revoke=revoked,
+                on_lost=lost,
+            )
+            while not self._stopping.is_set():
+                await self._turn(consumer)
+        finally:
+            await self._finish(consumer)
+            for number in signals:
+                loop.remove_signal_handler(number)
+        if self._failure is not None:
+            raise self._failure
+
+    async def _turn(self, consumer: AsyncConsumer[Any, Any]) -> None:
+        for record in await consumer.poll(POLL_SECONDS):
+            self._schedule.add(record)
+        self._dispatch()
+        full, eased = self._pressure(consumer.paused())
+        if full:
+            await consumer.pause(*full)
+        if eased:
+            await consumer.resume(*eased)
+        offsets = self._offsets_due()
+        if offsets:
+            await consumer.commit_async(offsets)
+
+    async def _finish(self, consumer: AsyncConsumer[Any, Any]) -> None:
+        self._stopping.set()
+        offsets = await self._drained(consumer.assignment())
+        self._ended = True
+        await asyncio.to_thread(self._commit_last, consumer, offsets)
+        await consumer.close()
+        if self._dead_letters is not None:
+            await asyncio.to_thread(self._dead_letters.close)
+
+    async def _drained(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Let what runs finish, forget the rest; returns what may be committed."""
+        self._schedule.stop(partitions)
+        deadline = time.monotonic() + self._drain_timeout
+        while self._schedule.busy(partitions) and (left := deadline - time.monotonic()) > 0:
+            self._one_less_running.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._one_less_running.wait(), left)
+        committable = self._schedule.committable()
+        await self._forget(partitions)
+        return {each: committable[each] for each in partitions if each in committable}
+
+    async def _forget(self, partitions: Collection[TopicPartition]) -> None:
+        self._schedule.forget(partitions)
+        for partition in partitions:
+            self._requested.pop(partition, None)
+
+    def _commit_last(self, consumer: AsyncConsumer[Any, Any], offsets: Offsets) -> None:
+        try:
+            consumer.sync.commit(offsets)
+        except BrokerError as error:
+            log.warning("%s; the finished records will be handled again", error)
+        else:
+            self._tell("committed", offsets)
+
+    def _dispatch(self) -> None:
+        """Start what may start now, and come back when the next retry is due."""
+        while len(self._handling) < self._concurrency:
+            task = self._schedule.take(time.monotonic())
+            if task is None:
+                break
+            handling = asyncio.ensure_future(self._handle(task))
+            self._handling.add(handling)
+            handling.add_done_callback(functools.partial(self._handled, task))
+        due = self._schedule.next_due()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if due is not None and not self._ended:
+            delay = max(0.0, due - time.monotonic())
+            self._timer = asyncio.get_running_loop().call_later(delay, self._dispatch)
+
+    def _handled(self, task: Task, handling: asyncio.Task[None]) -> None:
+        self._handling.discard(handling)
+        error = asyncio.CancelledError() if handling.cancelled() else handling.exception()
+        if error is not None:
+            self._failure = error
+            self._stopping.set()
+            self._schedule.abandon(task)
+        self._one_less_running.set()
+        self._dispatch()
+
+    async def _handle(self, task: Task) -> None:
+        task.calls += 1
+        if task.giving_up is None:
+            started = time.monotonic()
+            try:
+                with self._around(task):
+                    await self._handler(task.record)
+            except Exception as error:
+                delay = self._after_failure(task, error)
+                if delay is not None:
+                    self._schedule.retry(task, time.monotonic() + delay)
+                    return
+            else:
+                self._tell("handled", task.record, time.monotonic() - started)
+                self._schedule.finish(task)
+                return
+        await self._bury(task)
+
+    async def _bury(self, task: Task) -> None:
+        if self._dead_letters is None or task.giving_up is None:
+            raise self._without_dead_letters(task)
+        try:
+            sent = await asyncio.to_thread(self._dead_letters.send, task.record, task.giving_up, task.attempt)
+            await asyncio.wrap_future(sent)
+        except ClientError as problem:
+            self._schedule.retry(task, time.monotonic() + self._after_failed_burial(task, problem))
+        else:
+            self._buried(task)
+            self._schedule.finish(task)
+
+
+def _main_thread_signals() -> tuple[signal.Signals, ...]:
+    main = threading.current_thread() is threading.main_thread()
+    return (signal.SIGTERM, signal.SIGINT) if main else ()

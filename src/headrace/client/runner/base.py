@@ -1,0 +1,172 @@
+"""What the threaded and the asyncio runner share: options, decisions about failures, hooks, what to
+commit."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Generic, get_args
+
+from headrace.client.config import Config, connection_settings, consumer_settings, merged
+from headrace.client.dead_letters import DeadLetters, default_name
+from headrace.client.errors import BrokerError, ConfigError, HandlerFailed, TryLater
+from headrace.client.positions import Offsets
+from headrace.client.record import Record, TopicPartition
+from headrace.client.runner.hooks import Hook
+from headrace.client.runner.retry import Retry
+from headrace.client.runner.schedule import Order, Schedule, Task
+from headrace.client.serializers import Serializer
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+    R = TypeVar("R", default=object)
+else:
+    from typing import TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
+    R = TypeVar("R")
+
+log = logging.getLogger("headrace.client.runner")
+POLL_SECONDS = 0.1
+
+
+class BaseRunner(Generic[K, V, R]):
+    """The options of both runners, as ``Runner`` describes them; ``R`` is what a handler returns."""
+
+    default_concurrency: int
+
+    def __init__(
+        self,
+        handler: Callable[[Record[K, V]], R],
+        config: Config = None,
+        /,
+        *,
+        topics: str | Iterable[str] = (),
+        pattern: str | None = None,
+        key_deserializer: Serializer[K] | Callable[[bytes], K] | None = None,
+        value_deserializer: Serializer[V] | Callable[[bytes], V] | None = None,
+        concurrency: int | None = None,
+        order: Order = "key",
+        retry: Retry | None = None,
+        dead_letters: Callable[[str], str] | bool = True,
+        max_in_flight: int = 1000,
+        commit_interval: float = 1.0,
+        drain_timeout: float = 30.0,
+        start_offsets: Callable[[Collection[TopicPartition]], Offsets] | None = None,
+        hooks: Sequence[Hook] = (),
+        **settings: object,
+    ) -> None:
+        self._handler = handler
+        self._config = {**merged(config, settings), "enable.auto.commit": False}
+        if consumer_settings(self._config, {}, None).group_id is None:
+            raise ConfigError("a runner needs group_id=: its members share the partitions and commit offsets")
+        self._topics = [topics] if isinstance(topics, str) else list(topics)
+        self._pattern = pattern
+        if bool(self._topics) == (pattern is not None):
+            raise ConfigError("a runner needs either topics= or pattern=")
+        self._key_deserializer = key_deserializer
+        self._value_deserializer = value_deserializer
+        self._concurrency = self.default_concurrency if concurrency is None else concurrency
+        if self._concurrency < 1 or max_in_flight < 1:
+            raise ConfigError("concurrency and max_in_flight must be at least 1")
+        self._retry = retry or Retry()
+        self._max_in_flight = max_in_flight
+        self._commit_interval = commit_interval
+        self._drain_timeout = drain_timeout
+        self._start_offsets = start_offsets
+        self._hooks = tuple(hooks)
+        self._dead_letters: DeadLetters | None = None
+        if dead_letters:
+            name = default_name if dead_letters is True else dead_letters
+            self._dead_letters = DeadLetters(connection_settings(self._config), name)
+        if order not in get_args(Order):
+            raise ConfigError(f'order is {order!r}: choose "key", "partition" or "none"')
+        self._schedule = Schedule(order)
+        self._requested: dict[TopicPartition, int] = {}
+        self._next_commit = 0.0
+        self._failure: BaseException | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what only one kind of runner has."""
+        raise NotImplementedError
+
+    def _after_failure(self, task: Task, error: BaseException) -> float | None:
+        """Seconds until the next attempt, None to give up; counts the attempt and tells the hooks."""
+        delay = self._retry.next_delay(task.attempt, task.calls, error)
+        self._tell("failed", task.record, task.attempt, error, delay)
+        if delay is None:
+            log.warning("%s failed for good after %d attempts: %r", task.record, task.attempt, error)
+            task.giving_up = error
+        else:
+            log.info("%s failed (attempt %d), again in %.1f s: %r", task.record, task.attempt, delay, error)
+            task.attempt += not isinstance(error, TryLater)
+        return delay
+
+    def _without_dead_letters(self, task: Task) -> HandlerFailed:
+        failure = HandlerFailed(
+            f"{task.record} failed {task.attempt} times, last with {task.giving_up!r}, and dead_letters is off: "
+            "the runner stops so that the record is not lost"
+        )
+        failure.__cause__ = task.giving_up
+        return failure
+
+    def _after_failed_burial(self, task: Task, problem: Exception) -> float:
+        delay = self._retry.delay_after(task.calls)
+        log.error("the dead letter of %s was not written, again in %.1f s: %s", task.record, delay, problem)
+        return delay
+
+    def _buried(self, task: Task) -> None:
+        if task.giving_up is not None:
+            self._tell("dead_letter", task.record, task.attempt, task.giving_up)
+
+    def _offsets_due(self) -> dict[TopicPartition, int]:
+        """What has been finished since the last commit, when it is time for one."""
+        if time.monotonic() < self._next_commit:
+            return {}
+        self._next_commit = time.monotonic() + self._commit_interval
+        return self._news(self._schedule.committable())
+
+    def _news(self, offsets: Offsets) -> dict[TopicPartition, int]:
+        news = {each: offset for each, offset in offsets.items() if self._requested.get(each) != offset}
+        self._requested.update(news)
+        return news
+
+    def _on_commit(self, offsets: Offsets, error: BrokerError | None) -> None:
+        if error is None:
+            self._tell("committed", offsets)
+            return
+        log.warning("%s; it is tried again with the next commit", error)
+        for partition in offsets:
+            self._requested.pop(partition, None)
+
+    def _pressure(self, paused: set[TopicPartition]) -> tuple[set[TopicPartition], set[TopicPartition]]:
+        """Which partitions to pause because too much of them is unfinished, and which to resume."""
+        load = self._schedule.load()
+        self._tell("loaded", load, len(paused))
+        full = {partition for partition, count in load.items() if count >= self._max_in_flight}
+        eased = {partition for partition in paused if load.get(partition, 0) <= self._max_in_flight // 2}
+        return full - paused, eased
+
+    def _around(self, task: Task) -> ExitStack:
+        """The hooks' contexts around one call of the handler."""
+        stack = ExitStack()
+        for hook in self._hooks:
+            try:
+                stack.enter_context(hook.handling(task.record, task.attempt))
+            except Exception:
+                log.exception("a hook failed")
+        return stack
+
+    def _tell(self, what: str, *about: Any) -> None:
+        for hook in self._hooks:
+            try:
+                getattr(hook, what)(*about)
+            except Exception:
+                log.exception("a hook failed")
