@@ -303,7 +303,9 @@ def _write_tags(source: _Source, tagged: list[Field], version: int) -> None:
         if field.array:
             condition = f"m.{field.name}"
         else:
-            default = field.struct() if field.struct is not None else field.default
+            default = field.default
+            if field.struct is not None and field.nullable is None:
+                default = field.struct()
             condition = f"m.{field.name} != {source.name('default', default)}"
         source.add(1, f"if {condition}:")
         source.add(2, "t = bytearray()")
