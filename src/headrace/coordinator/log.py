@@ -1,0 +1,35 @@
+"""What a coordinator asks of the partition that holds its state, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class CoordinatorLog(Protocol):
+    """The led partition. Every method raises KafkaError when it cannot do what it says."""
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def end_offset(self) -> int:
+        """The offset the next record will get."""
+        ...
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below it is on every in-sync replica."""
+        ...
+
+    def append(self, batch: bytearray) -> int:
+        """Append one batch as leader, all in-sync replicas required; returns the offset of its last record."""
+        ...
+
+    def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
+        """Call back once, as soon as the high watermark is beyond `offset`."""
+        ...
+
+    async def read(self, offset: int, max_bytes: int) -> bytes | bytearray | memoryview:
+        """Whole batches from the one that holds `offset` on; at least one where there is any."""
+        ...

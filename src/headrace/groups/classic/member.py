@@ -1,0 +1,44 @@
+"""A member of a classic group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from headrace.wire.messages.join_group import JoinGroupResponse
+from headrace.wire.messages.sync_group import SyncGroupResponse
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""What a member offers to assign with: (name, metadata), the one it likes best first."""
+
+RespondJoin = Callable[[JoinGroupResponse], None]
+RespondSync = Callable[[SyncGroupResponse], None]
+
+
+@dataclass(slots=True, eq=False)
+class ClassicMember:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    assignment: bytes = b""
+    is_new: bool = False
+    """Until its first join is answered: it does not know its id yet and cannot heartbeat."""
+    awaiting_join: RespondJoin | None = field(default=None, repr=False)
+    awaiting_sync: RespondSync | None = field(default=None, repr=False)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+    def vote(self, candidates: Collection[str]) -> str:
+        """The candidate this member likes best."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    @property
+    def may_be_silent(self) -> bool:
+        """A member whose join or sync is parked here cannot be expected to heartbeat."""
+        return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)

@@ -1,0 +1,63 @@
+"""The broker's settings for groups and offsets, read once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Settings(Protocol):
+    """What is needed of the broker's configuration."""
+
+    def integer(self, name: str) -> int: ...
+
+    def string(self, name: str) -> str: ...
+
+    def strings(self, name: str) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    min_session_timeout_ms: int = 6000
+    max_session_timeout_ms: int = 1_800_000
+    initial_rebalance_delay_ms: int = 3000
+    max_size: int = 2**31 - 1
+    consumer_session_timeout_ms: int = 45_000
+    consumer_heartbeat_interval_ms: int = 5000
+    consumer_max_size: int = 2**31 - 1
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    upgrade: bool = True
+    """Whether a live classic group may become a consumer group, and the other way round."""
+    downgrade: bool = True
+    regex_refresh_interval_ms: int = 600_000
+    offset_metadata_max_bytes: int = 4096
+    offsets_retention_ms: int = 7 * 24 * 3600 * 1000
+    offsets_retention_check_interval_ms: int = 600_000
+    offsets_commit_timeout_ms: int = 5000
+    offsets_topic_partitions: int = 50
+    offsets_topic_replication_factor: int = 3
+    offsets_topic_segment_bytes: int = 100 * 1024 * 1024
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> GroupConfig:
+        policy = settings.string("group.consumer.migration.policy").lower()
+        return cls(
+            min_session_timeout_ms=settings.integer("group.min.session.timeout.ms"),
+            max_session_timeout_ms=settings.integer("group.max.session.timeout.ms"),
+            initial_rebalance_delay_ms=settings.integer("group.initial.rebalance.delay.ms"),
+            max_size=settings.integer("group.max.size"),
+            consumer_session_timeout_ms=settings.integer("group.consumer.session.timeout.ms"),
+            consumer_heartbeat_interval_ms=settings.integer("group.consumer.heartbeat.interval.ms"),
+            consumer_max_size=settings.integer("group.consumer.max.size"),
+            consumer_assignors=tuple(settings.strings("group.consumer.assignors")),
+            upgrade=policy in ("bidirectional", "upgrade"),
+            downgrade=policy in ("bidirectional", "downgrade"),
+            regex_refresh_interval_ms=settings.integer("group.consumer.regex.refresh.interval.ms"),
+            offset_metadata_max_bytes=settings.integer("offset.metadata.max.bytes"),
+            offsets_retention_ms=settings.integer("offsets.retention.minutes") * 60_000,
+            offsets_retention_check_interval_ms=settings.integer("offsets.retention.check.interval.ms"),
+            offsets_commit_timeout_ms=settings.integer("offsets.commit.timeout.ms"),
+            offsets_topic_partitions=settings.integer("offsets.topic.num.partitions"),
+            offsets_topic_replication_factor=settings.integer("offsets.topic.replication.factor"),
+            offsets_topic_segment_bytes=settings.integer("offsets.topic.segment.bytes"),
+        )

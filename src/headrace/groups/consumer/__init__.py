@@ -1,0 +1,1 @@
+"""The consumer group protocol (KIP-848): the coordinator assigns, members reconcile through heartbeats."""

@@ -1,0 +1,1 @@
+"""Committed offsets: kept per group, topic and partition, expired when nobody needs them."""

@@ -1,0 +1,34 @@
+"""What starts when a shard has been loaded: the sessions of its members, and the expiry of old offsets."""
+
+from __future__ import annotations
+
+from headrace.coordinator.write import Write
+from headrace.groups.classic import rebalance
+from headrace.groups.classic.group import ClassicGroup
+from headrace.groups.consumer import sessions
+from headrace.groups.offsets.delete import expire
+from headrace.groups.records import GroupRecord
+from headrace.groups.state import GroupState
+
+
+def resume(state: GroupState) -> None:
+    """Members were heard of by another coordinator, or before a restart: each gets a whole session."""
+    for group in list(state.groups.values()):
+        if isinstance(group, ClassicGroup):
+            for member in list(group.members.values()):
+                rebalance.expect_heartbeat(state, group, member)
+            if len(group.members) > state.config.max_size:
+                rebalance.prepare(state, group, "the group is larger than group.max.size allows")
+        else:
+            for consumer in group.members.values():
+                sessions.expect_heartbeat(state, group.group_id, consumer)
+                sessions.expect_revocation(state, group.group_id, consumer)
+    _schedule_expiry(state)
+
+
+def _schedule_expiry(state: GroupState) -> None:
+    def check() -> Write[GroupRecord, None]:
+        _schedule_expiry(state)
+        return expire(state)
+
+    state.timers.set("expiry", state.config.offsets_retention_check_interval_ms, check)
