@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import queue
 import shutil
 import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import Any
 
 import pytest
+
+from headrace.testing.zookeeper import ZooKeeperServer
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "dubbo"
@@ -16,17 +24,80 @@ OPENED = ["java.lang", "java.util", "java.math", "java.text"]
 class JavaPrograms:
     """The programs of package headrace.interop."""
 
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
     def command(self, program: str, *args: str) -> list[str]:
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         classpath = f"{BUILD}/classes:{BUILD}/lib/*"
-        return ["java", "-Xmx512m", *opens, "-cp", classpath, f"headrace.interop.{program}", *args]
+        properties = [
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-DDUBBO_IP_TO_BIND=127.0.0.1",
+            "-DDUBBO_IP_TO_REGISTRY=127.0.0.1",
+        ]
+        main = f"headrace.interop.{program}"
+        return ["java", "-Xmx512m", *properties, *opens, "-cp", classpath, main, *args]
 
     def run(self, program: str, *args: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.command(program, *args), capture_output=True, text=True, timeout=timeout)
 
+    def provider(self, *args: str) -> Conversation:
+        return Conversation(self.command("Provider", *args), self._log)
+
+    def consumer(self, *args: str) -> Conversation:
+        return Conversation(self.command("Consumer", *args), self._log)
+
+
+class Conversation:
+    """A running program that answers on its standard output what is said on its input; ends with its `with`."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        with log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1
+            )
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.ready = self.hear("READY").removeprefix("READY").strip()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put("")
+
+    def hear(self, start: str, timeout: float = 60) -> str:
+        """The next line that begins with `start`."""
+        while True:
+            line = self._lines.get(timeout=timeout)
+            if line.startswith(start):
+                return line
+            assert line or self.process.poll() is None, f"{self.process.args} ended without saying {start}"
+
+    def ask(self, command: str, timeout: float = 60) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        self.process.stdin.write(command + "\n")
+        answer: dict[str, Any] = json.loads(self.hear("{", timeout))
+        return answer
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
 
 @pytest.fixture(scope="session")
-def java() -> JavaPrograms:
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPrograms:
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             pytest.fail(f"`{tool}` is not on the PATH: install Java 17 and Maven to run the Dubbo tests.")
@@ -34,4 +105,10 @@ def java() -> JavaPrograms:
         ["mvn", "-q", "-B", "process-classes"], cwd=HERE, capture_output=True, text=True, timeout=600
     )
     assert built.returncode == 0, built.stdout
-    return JavaPrograms()
+    return JavaPrograms(tmp_path_factory.mktemp("java") / "stderr.log")
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server
