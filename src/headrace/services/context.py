@@ -1,0 +1,85 @@
+"""What surrounds a call: attachments in both directions and the two addresses.
+
+A provider's method reads `current()`; a consumer sends attachments with `attach(…)` and reads the reply's with
+`reply_attachments()`. Each call has its own context, in threads and in tasks alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+
+from headrace.services.invocation import Attachments
+
+# Set by the protocol itself, so not shown to the implementation as the caller's own.
+RESERVED = frozenset(
+    ("path", "interface", "group", "version", "dubbo", "token", "timeout", "async", "dubbo.tag", "generic")
+)
+
+
+class CallContext:
+    """One call as its implementation sees it."""
+
+    __slots__ = ("_received", "local_address", "method_name", "remote_address", "reply", "service")
+
+    def __init__(
+        self,
+        received: Mapping[str, object],
+        remote_address: str = "",
+        local_address: str = "",
+        service: str = "",
+        method_name: str = "",
+    ) -> None:
+        self._received = received
+        self.reply: Attachments = {}  # goes back to the consumer with the result
+        self.remote_address = remote_address
+        self.local_address = local_address
+        self.service = service
+        self.method_name = method_name
+
+    @property
+    def attachments(self) -> Attachments:
+        """What the consumer attached, without the protocol's own entries."""
+        return {key: value for key, value in self._received.items() if key not in RESERVED}
+
+
+_call: ContextVar[CallContext | None] = ContextVar("headrace.services.call", default=None)
+_outgoing: ContextVar[Mapping[str, object]] = ContextVar("headrace.services.outgoing", default={})  # noqa: B039
+_reply: ContextVar[Mapping[str, object]] = ContextVar("headrace.services.reply", default={})  # noqa: B039
+
+
+def current() -> CallContext:
+    """The call being served; outside of one, an empty context."""
+    return _call.get() or CallContext({})
+
+
+@contextmanager
+def attach(attachments: Mapping[str, object]) -> Iterator[None]:
+    """Send these attachments with every call made inside the block."""
+    token = _outgoing.set({**_outgoing.get(), **attachments})
+    try:
+        yield
+    finally:
+        _outgoing.reset(token)
+
+
+def outgoing() -> Mapping[str, object]:
+    return _outgoing.get()
+
+
+def reply_attachments() -> Mapping[str, object]:
+    """What came back with the last call made in this thread or task."""
+    return _reply.get()
+
+
+def note_reply(attachments: Mapping[str, object]) -> None:
+    _reply.set(attachments)
+
+
+def enter(call: CallContext) -> Token[CallContext | None]:
+    return _call.set(call)
+
+
+def leave(token: Token[CallContext | None]) -> None:
+    _call.reset(token)

@@ -1,0 +1,64 @@
+"""Calling without the interface: what a generic service looks like, and objects as maps.
+
+`generalize` turns beans into maps with a `class` entry, as Dubbo's PojoUtils does, so that a caller who has none of
+the classes can still read them.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from headrace.services.hessian2 import DEFAULT_CLASSES, JavaException, JavaObject, java_exception_name
+from headrace.services.interface import interface, method
+from headrace.services.javatypes import is_bean, java_name
+
+INVOKE = "$invoke"
+INVOKE_ASYNC = "$invokeAsync"
+GENERIC_TYPES = "Ljava/lang/String;[Ljava/lang/String;[Ljava/lang/Object;"
+GENERIC_EXCEPTION = "org.apache.dubbo.rpc.service.GenericException"
+
+
+@interface("org.apache.dubbo.rpc.service.GenericService")
+class GenericService(ABC):
+    """Implement this to answer every method of an interface in one place."""
+
+    @abstractmethod
+    @method(name=INVOKE)
+    def invoke(self, method: str, parameter_types: list[str], arguments: list[object]) -> object:
+        """Call `method`; beans are maps with a `class` entry."""
+
+
+def generalize(value: object) -> object:
+    """A value without classes: beans and unregistered Java objects as maps, enums as their names."""
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value.name if isinstance(value, enum.Enum) else value
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, JavaObject):
+        return {"class": value.class_name, **{key: generalize(item) for key, item in value.fields.items()}}
+    if isinstance(value, Mapping):
+        return {generalize(key): generalize(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return {generalize(item) for item in value}
+    if isinstance(value, Sequence):
+        return [generalize(item) for item in value]
+    if is_bean(type(value)) and not isinstance(value, BaseException):
+        name = java_name(type(value))
+        fields = DEFAULT_CLASSES.by_name[name].fields
+        return {"class": name, **{f.java_name: generalize(getattr(value, f.attribute)) for f in fields}}
+    return value
+
+
+def generic_exception(error: BaseException) -> JavaException:
+    """What a generic caller gets instead of an exception whose class it does not have."""
+    if isinstance(error, JavaException):
+        java_class, message = error.class_name, error.message
+    else:
+        java_class, message = java_exception_name(type(error), DEFAULT_CLASSES), str(error)
+    return JavaException(
+        GENERIC_EXCEPTION,
+        f"{java_class}: {message}",
+        fields={"exceptionClass": java_class, "exceptionMessage": message},
+    )

@@ -1,0 +1,127 @@
+"""The thing that can be called: on the provider's side around an implementation, on the consumer's around a wire.
+
+`Invoker.invoke` returns a Result for whatever the implementation did and raises RpcException when the call could
+not be made. An invoker that never waits says so with `suspends = False` and may be run without a task of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from headrace.services.errors import RpcException
+from headrace.services.interface import InterfaceModel, MethodModel
+from headrace.services.invocation import Invocation, Result
+from headrace.services.pool import PoolExhaustedError, WorkerPool
+from headrace.services.url import URL
+
+if TYPE_CHECKING:
+    from headrace.services.service import ServiceConfig
+
+
+class Invoker(ABC):
+    """Something that can be called, described by its URL."""
+
+    suspends = True
+
+    def __init__(self, interface: InterfaceModel, url: URL) -> None:
+        self.interface = interface
+        self.url = url
+        self.active: Counter[str] = Counter()  # calls under way, by method; shared by all wrappers
+
+    @abstractmethod
+    async def invoke(self, invocation: Invocation) -> Result:
+        """Make the call."""
+
+    @property
+    def is_available(self) -> bool:
+        return True
+
+    async def destroy(self) -> None:  # noqa: B027  most hold nothing
+        """Let go of what the invoker holds; calls under way finish."""
+
+    def __repr__(self) -> str:
+        return f"{self.interface.name} -> {self.url}"
+
+
+class WrappedInvoker(Invoker):
+    """An invoker in front of another, with a URL of its own where one is given."""
+
+    def __init__(self, inner: Invoker, url: URL | None = None) -> None:
+        super().__init__(inner.interface, url or inner.url)
+        self.inner = inner
+        self.active = inner.active
+        self.suspends = inner.suspends
+
+    async def invoke(self, invocation: Invocation) -> Result:
+        return await self.inner.invoke(invocation)
+
+    @property
+    def is_available(self) -> bool:
+        return self.inner.is_available
+
+    async def destroy(self) -> None:
+        await self.inner.destroy()
+
+
+class ServiceInvoker(Invoker):
+    """Calls an implementation's methods: `async def` on the loop, `def` in the pool or, if asked, directly."""
+
+    def __init__(
+        self,
+        ref: object,
+        interface: InterfaceModel,
+        url: URL,
+        pool: Callable[[URL], WorkerPool],
+        *,
+        direct: bool,
+    ) -> None:
+        super().__init__(interface, url)
+        self._pool = pool
+        self._direct = direct
+        self._handlers: dict[str, tuple[MethodModel, Callable[..., Any], bool]] = {}
+        for method in interface.methods.values():
+            function = getattr(ref, method.attribute)
+            self._handlers[method.name] = (method, function, inspect.iscoroutinefunction(function))
+        self._owner = type(ref).__qualname__
+        # With `direct`, plain functions run where the call arrived; one `async def` is enough to need a task.
+        self.suspends = not direct or any(is_async for _, _, is_async in self._handlers.values())
+
+    async def invoke(self, invocation: Invocation) -> Result:
+        entry = self._handlers.get(invocation.method_name)
+        if entry is None:
+            raise self._failed(
+                invocation, f'Not found method "{invocation.method_name}" in class {self._owner}.'
+            )
+        method, function, is_async = entry
+        try:
+            arguments = method.convert(invocation.arguments)
+        except TypeError as error:
+            raise self._failed(invocation, str(error)) from None
+        try:
+            if is_async:
+                return Result(await function(*arguments))
+            if self._direct:
+                return Result(function(*arguments))
+            return Result(await self._pool(self.url).run(copy_context(), function, arguments))
+        except PoolExhaustedError:  # the call did not happen
+            raise
+        except Exception as error:
+            return Result(None, error)
+
+    def _failed(self, invocation: Invocation, cause: str) -> RpcException:
+        return RpcException(
+            f"Failed to invoke remote proxy method {invocation.method_name} to {self.url}, cause: {cause}"
+        )
+
+
+class ProviderMetadataInvoker(WrappedInvoker):
+    """Carries the service's whole description beside the invoker, for whoever exports it."""
+
+    def __init__(self, inner: Invoker, metadata: ServiceConfig[Any]) -> None:
+        super().__init__(inner)
+        self.metadata = metadata
