@@ -1,0 +1,32 @@
+"""Opens the call's context for the implementation and carries its reply attachments back."""
+
+from __future__ import annotations
+
+from headrace.services import context
+from headrace.services.filters.base import Filter
+from headrace.services.invocation import Invocation, Result
+
+
+class ContextFilter(Filter):
+    """Makes `headrace.services.current()` describe this call while it runs."""
+
+    GROUPS = frozenset({"provider"})
+    ORDER = -10_000
+    SUSPENDS = False
+
+    async def invoke(self, invocation: Invocation) -> Result:
+        call = context.CallContext(
+            invocation.attachments,
+            invocation.remote_address,
+            invocation.local_address,
+            self.interface.name,
+            invocation.method_name,
+        )
+        token = context.enter(call)
+        try:
+            result = await self.inner.invoke(invocation)
+        finally:
+            context.leave(token)
+        if call.reply:
+            result.attachments = {**(result.attachments or {}), **call.reply}
+        return result

@@ -1,0 +1,93 @@
+"""Calls without the interface: `$invoke(method, types, arguments)` with maps in place of objects.
+
+On the provider's side the named method is found and its arguments made from the maps; what it returns goes back as
+maps. On the consumer's side a typed call to a provider that is itself generic is turned into such a call.
+"""
+
+from __future__ import annotations
+
+from headrace.services.errors import RpcException
+from headrace.services.filters.base import Filter
+from headrace.services.generic import (
+    GENERIC_TYPES,
+    INVOKE,
+    INVOKE_ASYNC,
+    GenericService,
+    generalize,
+    generic_exception,
+)
+from headrace.services.hessian2 import Typed
+from headrace.services.invocation import Invocation, Result
+from headrace.services.javatypes import split_descriptor
+
+
+def is_generic_call(invocation: Invocation) -> bool:
+    return invocation.method_name in (INVOKE, INVOKE_ASYNC) and len(invocation.arguments) == 3
+
+
+class GenericFilter(Filter):
+    """Serves `$invoke` from the interface's own methods."""
+
+    GROUPS = frozenset({"provider"})
+    ORDER = -20_000
+    SUSPENDS = False
+
+    async def invoke(self, invocation: Invocation) -> Result:
+        if not is_generic_call(invocation) or self.interface.cls is GenericService:
+            return await self.inner.invoke(invocation)
+        name, types, arguments = invocation.arguments
+        kind = invocation.attachment("generic")
+        if kind not in ("", "true"):
+            raise RpcException(f"Generic serialization [{kind}] is not supported here: use generic=true")
+        if not isinstance(name, str) or not isinstance(arguments, list | tuple | None):
+            raise RpcException("$invoke takes a method name, a list of types and a list of arguments")
+        method = self.interface.methods.get(name.strip())
+        count = len(types) if isinstance(types, list | tuple) else len(arguments or ())
+        if method is None or count != len(method.parameters):
+            raise RpcException(f"No such method {name} in class {self.interface.name}")
+        try:
+            values = method.convert(list(arguments or [None] * count))
+        except TypeError as error:
+            raise RpcException(f"$invoke of {name}: {error}") from None
+        result = await self.inner.invoke(
+            Invocation(
+                method.name,
+                method.parameter_types,
+                values,
+                invocation.attachments,
+                method=method,
+                remote_address=invocation.remote_address,
+                local_address=invocation.local_address,
+            )
+        )
+        if result.exception is not None:
+            result.exception = generic_exception(result.exception)
+        else:
+            result.value = generalize(result.value)
+        return result
+
+
+class GenericImplFilter(Filter):
+    """Turns typed calls into `$invoke` where the provider offers nothing else."""
+
+    GROUPS = frozenset({"consumer"})
+    KEY = "generic"
+    ORDER = 20_000
+    SUSPENDS = False
+
+    async def invoke(self, invocation: Invocation) -> Result:
+        if is_generic_call(invocation):
+            invocation.attachments["generic"] = self.url.get("generic")
+            return await self.inner.invoke(invocation)
+        types = split_descriptor(invocation.parameter_types)
+        call = Invocation(
+            INVOKE,
+            GENERIC_TYPES,
+            [
+                invocation.method_name,
+                Typed(types, "[string"),
+                Typed([generalize(argument) for argument in invocation.arguments], "[object"),
+            ],
+            {**invocation.attachments, "generic": self.url.get("generic")},
+        )
+        return await self.inner.invoke(call)

@@ -1,0 +1,36 @@
+"""Refuses calls that do not carry the service's token, so that consumers cannot go around the registry."""
+
+from __future__ import annotations
+
+import hmac
+
+from headrace.services.errors import RpcException
+from headrace.services.filters.base import Filter
+from headrace.services.invocation import Invocation, Result
+from headrace.services.invoker import Invoker
+
+
+class TokenFilter(Filter):
+    """Compares the `token` attachment with the exported one on every call."""
+
+    GROUPS = frozenset({"provider"})
+    KEY = "token"
+    SUSPENDS = False
+
+    def __init__(self, inner: Invoker) -> None:
+        super().__init__(inner)
+        self._token = self.url.get("token").encode()
+
+    async def invoke(self, invocation: Invocation) -> Result:
+        given = invocation.attachment("token").encode()
+        if not hmac.compare_digest(self._token, given):
+            raise RpcException(
+                f"Invalid token! Forbid invoke remote service interface {self.interface.name} method "
+                f"{invocation.method_name}() from consumer {host_of(invocation.remote_address)} "
+                f"to provider {host_of(invocation.local_address)}"
+            )
+        return await self.inner.invoke(invocation)
+
+
+def host_of(address: str) -> str:
+    return address.rpartition(":")[0] or address
