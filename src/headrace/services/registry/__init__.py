@@ -1,0 +1,1 @@
+"""Where providers and consumers find each other."""
