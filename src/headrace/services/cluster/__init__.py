@@ -1,0 +1,1 @@
+"""Many providers as one: directories, load balancing, failure strategies, configurators."""
