@@ -1,0 +1,200 @@
+"""The URL a service is exported under: every parameter, the host and the port, in the documented order.
+
+Parameters: side and runtime facts, then metrics, application, module, provider, protocol, service and methods; the
+later wins. Host: `DUBBO_IP_TO_BIND` → protocol → provider → this machine's address. Port: `DUBBO_PORT_TO_BIND` →
+protocol → provider → the protocol's default → a free one. `DUBBO_IP_TO_REGISTRY` and `DUBBO_PORT_TO_REGISTRY`
+say what consumers are told instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import uuid
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from headrace.services import points
+from headrace.services.config.settings import ArgumentConfig, MethodConfig, ProtocolConfig
+from headrace.services.errors import ConfigError
+from headrace.services.interface import InterfaceModel, MethodModel
+from headrace.services.net import address_towards, is_any, is_invalid_local_host, is_valid_port, local_host
+from headrace.services.url import ANY, URL, is_true, to_text
+
+if TYPE_CHECKING:
+    from headrace.services.config.environment import Environment
+    from headrace.services.runtime import Runtime
+    from headrace.services.service import ServiceConfig
+
+logger = logging.getLogger("headrace.services")
+
+PROTOCOL_VERSION = "2.0.2"
+RELEASE = "2.7.3"
+_OFF = ("", "false", "0", "null", "n/a")
+
+
+def runtime_parameters() -> dict[str, str]:
+    """Facts about this process: protocol and release, when it started and which it is."""
+    return {
+        "dubbo": PROTOCOL_VERSION,
+        "release": RELEASE,
+        "headrace": version("headrace"),
+        "timestamp": str(int(time.time() * 1000)),
+        "pid": str(os.getpid()),
+    }
+
+
+def provider_url(service: ServiceConfig[Any], protocol: ProtocolConfig, registries: Sequence[URL]) -> URL:
+    """The URL of one service over one protocol."""
+    parameters = {"side": "provider", **runtime_parameters()}
+    for config in (service.metrics, service.application, service.module, service.provider, protocol, service):
+        if config is not None:
+            config.append_parameters(parameters)
+    parameters.setdefault("deprecated", "false")
+    parameters["interface"] = service.model.name
+    parameters.pop("export", None)
+    append_methods(parameters, service.methods, service.model)
+    if service.is_generic:
+        parameters |= {"generic": "true", "methods": ANY}
+    else:
+        parameters["generic"] = "false"
+        if service.version:
+            parameters["revision"] = service.version
+        parameters["methods"] = method_names(service.model)
+    token = to_text(service.token or (service.provider.token if service.provider else None))
+    if token.lower() in _OFF:
+        parameters.pop("token", None)
+    else:
+        generated = token.lower() in ("true", "default")
+        parameters["token"] = str(uuid.uuid4()) if generated else token
+    name = protocol.name or "dubbo"
+    host = _find_host(service, protocol, registries, parameters)
+    port = _find_port(service, protocol, name, parameters)
+    url = URL(name, host, port, service.full_path(protocol), parameters)
+    if points.CONFIGURATORS.has(name):
+        url = points.CONFIGURATORS.get(name)(url).configure(url)
+    return url
+
+
+def method_names(model: InterfaceModel) -> str:
+    if not model.methods:
+        logger.warning("No method found in service interface %s", model.name)
+        return ANY
+    return ",".join(sorted(model.methods))
+
+
+def append_methods(
+    parameters: dict[str, str], methods: Sequence[MethodConfig], model: InterfaceModel
+) -> None:
+    """Each method's own settings as `<method>.<key>`, and its arguments' as `<method>.<index>.<key>`."""
+    for config in methods:
+        name = config.name or ""
+        config.append_parameters(parameters, name)
+        if parameters.pop(f"{name}.retry", "") == "false":
+            parameters[f"{name}.retries"] = "0"
+        found = model.find(name)
+        for argument in config.arguments:
+            for index in argument_indexes(argument, found):
+                argument.append_parameters(parameters, f"{name}.{index}")
+
+
+def argument_indexes(argument: ArgumentConfig, method: MethodModel | None) -> list[int]:
+    """Which arguments of a method a setting is for."""
+    if argument.index >= 0:
+        return [argument.index]
+    if method is None:
+        return []
+    return [index for index, p in enumerate(method.parameters) if argument.type in type_names(p)]
+
+
+def type_names(parameter: Any) -> tuple[str, str]:
+    """The names a parameter's type goes by: Java's and Python's."""
+    return parameter.java_type, getattr(parameter.annotation, "__name__", "")
+
+
+def argument_mistakes(method: MethodConfig, model: InterfaceModel) -> list[str]:
+    """What is wrong with a method's argument settings."""
+    found = model.find(method.name or "")
+    if found is None:
+        return []
+    mistakes = []
+    for argument in method.arguments:
+        place = f"argument of {model.name}.{method.name}"
+        if argument.index < 0 and not argument.type:
+            mistakes.append(f"{place}: index and type are both missing, set one of them")
+        elif argument.index >= len(found.parameters):
+            mistakes.append(
+                f"{place}: index={argument.index} is out of range, it has {len(found.parameters)}"
+            )
+        elif (
+            argument.index >= 0
+            and argument.type
+            and argument.type not in type_names(found.parameters[argument.index])
+        ):
+            mistakes.append(
+                f"{place}: index={argument.index} and type={argument.type} do not match, "
+                f"that argument is a {found.parameters[argument.index].java_type}"
+            )
+    return mistakes
+
+
+# -- host and port -------------------------------------------------------------------------------------------
+
+
+def _from_system(environment: Environment, protocol: str, key: str) -> str | None:
+    return environment.system(f"{protocol.upper()}_{key}") or environment.system(key)
+
+
+def _find_host(
+    service: ServiceConfig[Any],
+    protocol: ProtocolConfig,
+    registries: Sequence[URL],
+    parameters: dict[str, str],
+) -> str:
+    environment, name = service.runtime.environment, protocol.name or "dubbo"
+    bind = _from_system(environment, name, "DUBBO_IP_TO_BIND")
+    if bind is not None and is_any(bind):
+        raise ConfigError(f"DUBBO_IP_TO_BIND={bind} is not an address of this machine")
+    anyhost = False
+    if bind is None:
+        bind = protocol.host or (service.provider.host if service.provider else None)
+        if is_any(bind):
+            anyhost = True
+            bind = local_host()
+            if is_invalid_local_host(bind):
+                reachable = (address_towards(r.host, r.port) for r in registries if r.host and r.port)
+                bind = next((address for address in reachable if address), bind)
+    assert bind is not None
+    parameters["bind.ip"] = bind
+    parameters["anyhost"] = to_text(anyhost)
+    told = _from_system(environment, name, "DUBBO_IP_TO_REGISTRY")
+    if told is not None and is_any(told):
+        raise ConfigError(f"DUBBO_IP_TO_REGISTRY={told} is not an address consumers could use")
+    return told or bind
+
+
+def _find_port(
+    service: ServiceConfig[Any], protocol: ProtocolConfig, name: str, parameters: dict[str, str]
+) -> int:
+    runtime = service.runtime
+    port = _system_port(runtime, name, "DUBBO_PORT_TO_BIND")
+    if port is None:
+        provider_port = service.provider.port if service.provider else None
+        default = runtime.protocol(name).default_port
+        port = protocol.port or provider_port or default
+        if port < 0:
+            host = "" if is_true(parameters["anyhost"]) else parameters["bind.ip"]
+            port = runtime.random_port(name, host, default)
+    parameters["bind.port"] = str(port)
+    return _system_port(runtime, name, "DUBBO_PORT_TO_REGISTRY") or port
+
+
+def _system_port(runtime: Runtime, name: str, key: str) -> int | None:
+    text = _from_system(runtime.environment, name, key)
+    if text is None:
+        return None
+    if not text.isdecimal() or not is_valid_port(int(text)):
+        raise ConfigError(f"{key}={text} is not a port from 1 to 65535")
+    return int(text)

@@ -1,0 +1,263 @@
+"""One application's services at work: its event loop, global settings, protocols, registries and models.
+
+Everything that must exist once per application lives here and has no other owner. The loop is a thread of ours
+unless the application lends its own with `attach`; blocking calls hand their work to it with `run`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import uvloop
+
+from headrace.services import points
+from headrace.services.config.environment import Environment
+from headrace.services.config.settings import (
+    ApplicationConfig,
+    ConsumerConfig,
+    MetadataReportConfig,
+    MetricsConfig,
+    ModuleConfig,
+    MonitorConfig,
+    ProtocolConfig,
+    ProviderConfig,
+    RegistryConfig,
+)
+from headrace.services.errors import ConfigError, ServicesError
+from headrace.services.filters.chain import build_chain
+from headrace.services.interface import InterfaceModel
+from headrace.services.invoker import Invoker
+from headrace.services.models import ConsumerModel, ProviderModel
+from headrace.services.net import reserve_port
+from headrace.services.pool import WorkerPool
+from headrace.services.url import URL
+
+if TYPE_CHECKING:
+    from headrace.services.metadata import MetadataReport
+    from headrace.services.protocols.base import Exporter, Protocol
+    from headrace.services.registry.base import Registry
+
+logger = logging.getLogger("headrace.services")
+T = TypeVar("T")
+
+SHUTDOWN_WAIT = "dubbo.service.shutdown.wait"
+DEFAULT_SHUTDOWN_WAIT_MS = 10_000
+DEFAULT_THREADS = 200
+
+
+class Runtime:
+    """The state shared by an application's services and references."""
+
+    def __init__(self, environment: Environment | None = None) -> None:
+        self.environment = environment or Environment()
+        self.application: ApplicationConfig | None = None
+        self.module: ModuleConfig | None = None
+        self.provider: ProviderConfig | None = None
+        self.consumer: ConsumerConfig | None = None
+        self.monitor: MonitorConfig | None = None
+        self.metrics: MetricsConfig | None = None
+        self.metadata_report: MetadataReportConfig | None = None
+        self.registries: list[RegistryConfig] = []
+        self.protocols: list[ProtocolConfig] = []
+        self.provider_models: dict[str, ProviderModel] = {}
+        self.consumer_models: dict[str, ConsumerModel] = {}
+        self.reserved: dict[int, socket.socket] = {}  # free ports we hold until a server listens on them
+        self._random_ports: dict[str, int] = {}
+        self._pools: dict[str, WorkerPool] = {}
+        self._protocols: dict[str, Protocol] = {}
+        self._registries: dict[str, Registry] = {}
+        self._metadata_reports: dict[str, MetadataReport] = {}
+        self._later: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()  # only for starting and ending the loop's thread
+
+    # -- the loop ----------------------------------------------------------------------------------------
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop all services run on, started on first use."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = uvloop.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="headrace-services", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Use the application's own loop; must come before anything is exported or referred to."""
+        with self._lock:
+            if self._loop not in (None, loop):
+                raise ServicesError("the services already run on another event loop: attach before exporting")
+            self._loop = loop
+
+    @property
+    def on_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Do `work` on the loop and wait for it, from any other thread."""
+        loop = self.loop
+        if self.on_loop:
+            work.close()
+            raise ServicesError(
+                "a blocking call was made on the services' own event loop: use the method whose name ends in _async"
+            )
+        return asyncio.run_coroutine_threadsafe(work, loop).result(timeout)
+
+    async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do `work` on the loop and await it, from this loop or another."""
+        loop = self.loop
+        if self.on_loop:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+    def later(self, seconds: float, action: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do something after a while, unless the application ends before."""
+
+        async def wait() -> None:
+            await asyncio.sleep(seconds)
+            await action()
+
+        task = self.loop.create_task(wait())
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+    # -- protocols, registries, reports ------------------------------------------------------------------
+
+    def protocol(self, name: str) -> Protocol:
+        if name not in self._protocols:
+            self._protocols[name] = points.PROTOCOLS.get(name)(self)
+        return self._protocols[name]
+
+    async def export(self, invoker: Invoker) -> Exporter:
+        """Hand an invoker to the protocol its URL names, behind the filters that URL asks for."""
+        protocol = self.protocol(invoker.url.protocol)
+        if invoker.url.protocol != "registry":
+            invoker = build_chain(invoker, "provider")
+        return await protocol.export(invoker)
+
+    async def refer(self, interface: InterfaceModel, url: URL) -> Invoker:
+        """The invoker for a URL, behind the consumer's filters."""
+        invoker = await self.protocol(url.protocol).refer(interface, url)
+        return invoker if url.protocol == "registry" else build_chain(invoker, "consumer")
+
+    async def registry(self, url: URL) -> Registry:
+        """The registry at a URL, connected on first use and shared by all who name it."""
+        key = f"{url.identity}?group={url.get('group')}"
+        if key not in self._registries:
+            registry = points.REGISTRIES.get(url.protocol)(url)
+            self._registries[key] = registry
+            try:
+                await registry.start()
+            except BaseException:
+                self._registries.pop(key, None)
+                raise
+        return self._registries[key]
+
+    async def report(self, url: URL) -> MetadataReport:
+        if url.identity not in self._metadata_reports:
+            report = points.METADATA_REPORTS.get(url.protocol)(url)
+            await report.start()
+            self._metadata_reports[url.identity] = report
+        return self._metadata_reports[url.identity]
+
+    def random_port(self, protocol: str, host: str, first: int) -> int:
+        """The free port of a protocol that was given none, the same for all its services."""
+        if protocol not in self._random_ports:
+            reserved = reserve_port(host, first)
+            port = self._random_ports[protocol] = int(reserved.getsockname()[1])
+            self.reserved[port] = reserved
+            logger.warning("Use random available port(%d) for protocol %s", port, protocol)
+        return self._random_ports[protocol]
+
+    def worker_pool(self, url: URL) -> WorkerPool:
+        """The threads in which the plain methods behind one port run."""
+        exported = URL.parse(url.get_decoded("export")) if url.get("export") else url
+        key = f"{exported.protocol}-{exported.get('bind.port', str(exported.port))}"
+        if key not in self._pools:
+            self._pools[key] = WorkerPool(
+                self.loop,
+                exported.get_int("threads", DEFAULT_THREADS),
+                exported.get_int("queues", 0),
+                f"DubboServerHandler-{key}",
+            )
+        return self._pools[key]
+
+    # -- the end -----------------------------------------------------------------------------------------
+
+    @property
+    def shutdown_wait_ms(self) -> int:
+        """How long consumers get to notice that a provider is leaving, and calls under way to finish."""
+        text = self.environment.get(SHUTDOWN_WAIT)
+        if text is None:
+            return DEFAULT_SHUTDOWN_WAIT_MS
+        if not text.isdecimal():
+            raise ConfigError(f"{SHUTDOWN_WAIT}={text} is not a number of milliseconds")
+        return int(text)
+
+    async def shutdown_async(self) -> None:
+        """Deregister everything, let calls under way finish, close."""
+        await self.run_async(self._shutdown())
+
+    def shutdown(self) -> None:
+        """Deregister everything, let calls under way finish, close, and end the loop's thread."""
+        if self._loop is None:
+            return
+        self.run(self._shutdown())
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    async def _shutdown(self) -> None:
+        for task in list(self._later):
+            task.cancel()
+        for registry in self._registries.values():
+            await registry.unregister_all()
+        protocols = sorted(self._protocols.values(), key=lambda p: p.name != "registry")
+        for protocol in protocols:
+            try:
+                await protocol.destroy()
+            except Exception:
+                logger.warning("Closing the protocol %s failed", protocol.name, exc_info=True)
+        for registry in self._registries.values():
+            await registry.close()
+        for report in self._metadata_reports.values():
+            await report.close()
+        for pool in self._pools.values():
+            pool.close()
+        for held in self.reserved.values():
+            held.close()
+        self._pools.clear()
+        self.reserved.clear()
+        self._random_ports.clear()
+        self._protocols.clear()
+        self._registries.clear()
+        self._metadata_reports.clear()
+        self.provider_models.clear()
+        self.consumer_models.clear()
+
+
+_default: Runtime | None = None
+
+
+def default_runtime() -> Runtime:
+    """The runtime used by everything that was not given one."""
+    global _default
+    if _default is None:
+        _default = Runtime()
+    return _default
