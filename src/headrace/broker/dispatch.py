@@ -61,17 +61,22 @@ class Dispatcher:
         else:
             self._reply(context, result)
 
-    async def _finish(self, api: Api, context: Context, pending: Coroutine[Any, Any, Response]) -> None:
+    async def _finish(
+        self, api: Api, context: Context, pending: Coroutine[Any, Any, Response | bytearray]
+    ) -> None:
         try:
-            result: Response | None = await pending
+            result: Response | bytearray | None = await pending
         except Exception as error:
             result = self._failed(api, error)
         self._reply(context, result)
         context.connection.unmute()
 
-    def _reply(self, context: Context, response: Response | None) -> None:
+    def _reply(self, context: Context, response: Response | bytearray | None) -> None:
         if response is None:
             context.connection.cut("the request failed inside the broker; the log above says how")
+            return
+        if isinstance(response, bytearray):
+            context.connection.outbox.send(response)
             return
         context.connection.outbox.send(encode_reply(response, context.version, context.correlation_id))
 

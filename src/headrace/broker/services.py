@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from headrace.broker.encoded_topics import EncodedTopics
 from headrace.clock import Clock
 from headrace.cluster.node import ClusterNode
 from headrace.cluster.producer_ids import ProducerIds
@@ -25,6 +26,8 @@ class Services:
     replicas: Replicas
     sessions: FetchSessions
     producer_ids: ProducerIds
+    encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
+    """Metadata's replies, topic by topic, ready to be sent."""
 
     @property
     def config(self) -> BrokerConfig:
