@@ -2,8 +2,8 @@
 in this package handles it, with the messages of the same name in `wire/messages`. Both are imported at first use.
 
 A handler module has one of two functions:
-- `handle(context, request)` takes the decoded request and returns the response, or a coroutine that will; the
-  connection serves nothing else until then.
+- `handle(context, request)` takes the decoded request and returns the response (or a whole reply frame), or a
+  coroutine that will; the connection serves nothing else until then.
 - `handle_frame(context, frame, position)` reads the frame itself and sends its own reply (Produce and Fetch).
 """
 
@@ -20,12 +20,22 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "produce": (0, 0, 13),
     "fetch": (1, 4, 18),
     "list_offsets": (2, 1, 10),
+    "metadata": (3, 0, 13),
     "api_versions": (18, 0, 4),
+    "create_topics": (19, 2, 7),
+    "delete_topics": (20, 1, 6),
     "delete_records": (21, 0, 2),
     "init_producer_id": (22, 0, 5),
     "offset_for_leader_epoch": (23, 2, 4),
+    "describe_configs": (32, 1, 4),
+    "alter_configs": (33, 0, 2),
     "describe_log_dirs": (35, 1, 4),
+    "create_partitions": (37, 0, 3),
+    "incremental_alter_configs": (44, 0, 1),
+    "describe_cluster": (60, 0, 2),
     "describe_producers": (61, 0, 0),
+    "list_config_resources": (74, 0, 1),
+    "describe_topic_partitions": (75, 0, 0),
 }
 
 

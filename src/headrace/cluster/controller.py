@@ -134,6 +134,11 @@ class Controller:
         log.info("broker %d is the controller, epoch %d", self._broker_id, self.epoch)
 
     @property
+    def committed_offset(self) -> int:
+        """The last change that is in the store."""
+        return self._head.offset
+
+    @property
     def active(self) -> bool:
         return not self._deposed
 

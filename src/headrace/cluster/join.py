@@ -19,7 +19,7 @@ async def join(
     `listener` hears every change from the very first, the loading of the image included.
     """
     store = await EmbeddedStore.open(_file(config))
-    node = ClusterNode(store.connect(), registration, config, clock, close_store=store.close)
+    node = ClusterNode(store.connect(), registration, config, clock, close_store=store.close, lone=True)
     if listener is not None:
         node.subscribe(listener)
     try:

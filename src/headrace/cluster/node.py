@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from headrace.clock import Clock
+from headrace.cluster.admin import Admin
 from headrace.cluster.changes import Change, apply_changes, changes_between
 from headrace.cluster.controller import CONTROLLER, Controller, elect
 from headrace.cluster.image import MetadataImage
@@ -51,6 +52,7 @@ class ClusterNode:
         config: BrokerConfig,
         clock: Clock,
         close_store: Callable[[], Awaitable[None]] | None = None,
+        lone: bool = False,
     ) -> None:
         """`close_store` ends what the session runs on, when that belongs to this broker alone."""
         self._store = store
@@ -63,6 +65,9 @@ class ClusterNode:
         self.image = MetadataImage()
         self.config = config
         """This broker's settings, with what was changed while running."""
+        self.lone = lone
+        """No other broker can ever join: the store is inside this process."""
+        self.admin = Admin(self)
         self.controller: Controller | None = None
         """The controller, while this broker is it."""
         self._listeners: list[Listener] = []

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headrace.config.broker import SYNONYM_GROUPS, BrokerConfig, base_setting
 from headrace.config.broker_table import BROKER_SETTINGS, DYNAMIC_ONLY
 from headrace.config.definition import ConfigSource, ConfigType, Setting, UpdateMode, format_value
+from headrace.config.group_table import GROUP_SETTINGS
 from headrace.config.topic import TOPIC_SYNONYMS
 from headrace.config.topic_table import TOPIC_SETTINGS
 
@@ -81,6 +82,20 @@ def describe_cluster_default(config: BrokerConfig) -> list[ConfigEntry]:
         synonym = ConfigSynonym(name, None if sensitive else text, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
         read_only = setting is None or setting.update is UpdateMode.READ_ONLY
         entries.append(_entry(setting, name, text, [synonym], read_only))
+    return entries
+
+
+def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """The settings of a consumer group; without its own the broker's group.* of the same name hold."""
+    entries: list[ConfigEntry] = []
+    for name, setting in GROUP_SETTINGS.items():
+        broker_name = f"group.{name}"
+        synonyms = _broker_synonyms(config, (broker_name,))
+        value = format_value(config.value(broker_name))
+        if name in overrides:
+            value = overrides[name]
+            synonyms.insert(0, ConfigSynonym(name, value, ConfigSource.GROUP_CONFIG))
+        entries.append(_entry(setting, name, value, synonyms, read_only=False))
     return entries
 
 

@@ -1,0 +1,49 @@
+"""CreateTopics: each topic by itself succeeds or fails with a sentence.
+
+- The controller decides; another broker answers NOT_CONTROLLER, and clients go there.
+- -1 partitions or replicas take the broker's defaults; replicas may be placed by hand.
+- 5: the reply tells the settings and the numbers that hold  - 7: the topic's id
+"""
+
+from __future__ import annotations
+
+from headrace.api.context import Context
+from headrace.cluster.topics import CreatedTopic
+from headrace.config.describe import describe_topic
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.create_topics import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+
+async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    cluster = context.services.cluster
+    try:
+        created = await cluster.admin.create_topics(request.topics, request.validate_only)
+    except KafkaError as error:
+        created = [CreatedTopic(topic.name, error) for topic in request.topics]
+    return CreateTopicsResponse(topics=[_result(context, topic) for topic in created])
+
+
+def _result(context: Context, created: CreatedTopic) -> CreatableTopicResult:
+    if created.error is not None or created.topic is None:
+        error = created.error or KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return CreatableTopicResult(created.name, error_code=error.code, error_message=error.message or None)
+    topic = created.topic
+    entries = sorted(
+        describe_topic(context.services.config, created.configs or {}), key=lambda entry: entry.name
+    )
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.id,
+        error_message=None,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=[
+            CreatableTopicConfigs(entry.name, entry.value, entry.read_only, entry.source, entry.sensitive)
+            for entry in entries
+        ],
+    )
