@@ -1,0 +1,62 @@
+"""A broker as a process of its own, for tests that kill it, starve it or measure it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+_READY = re.compile(r"is ready: broker \d+ on [^,\n]*:(\d+)[,\n]")
+
+
+class BrokerProcess:
+    """`start()` returns when it serves; start again after `kill()` to find the same data and the same port."""
+
+    def __init__(self, data: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.data = data
+        self.settings = dict(settings or {})
+        self.port = 0
+        self.process: subprocess.Popen[str]
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> BrokerProcess:
+        command = [sys.executable, "-m", "headrace.cli", "up"]
+        command += ["--listen", f"127.0.0.1:{self.port}", "--data", str(self.data)]
+        for name, value in self.settings.items():
+            command += ["--set", f"{name}={value}"]
+        errors = (self.data.parent / f"{self.data.name}.stderr").open("a")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        errors.close()
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        ready = _READY.search(line)
+        if ready is None:
+            self.process.wait()
+            said = (self.data.parent / f"{self.data.name}.stderr").read_text()
+            raise RuntimeError(f"the broker did not start: {line}{said}")
+        self.port = int(ready[1])
+        return self
+
+    def stop(self) -> int:
+        """Ask it to stop; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self._ended()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGKILL)
+        self._ended()
+
+    def _ended(self) -> int:
+        code = self.process.wait(30)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
