@@ -43,5 +43,6 @@ def topic(bootstrap):
     from confluent_kafka.admin import AdminClient, NewTopic
 
     name = f"topic-{next(_numbers)}"
-    AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(name, 1)])[name].result(30)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, 1)])[name].result(30)
     return name

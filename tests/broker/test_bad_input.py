@@ -238,7 +238,9 @@ def test_random_damage_to_valid_requests_never_stops_the_broker(bootstrap, topic
     for _ in range(400):
         data = bytearray(dice.choice(valid))
         for _ in range(dice.choice([1, 1, 2, 8])):
-            at = dice.randrange(4 if dice.random() < 0.8 else 0, len(data))
+            if not data:
+                break
+            at = dice.randrange(4 if dice.random() < 0.8 and len(data) > 4 else 0, len(data))
             match dice.randrange(4):
                 case 0:
                     data[at] = dice.randrange(256)

@@ -19,9 +19,8 @@ def process(tmp_path):
 
 
 def create(bootstrap, name, partitions=1, config=None):
-    AdminClient({"bootstrap.servers": bootstrap}).create_topics(
-        [NewTopic(name, partitions, config=config or {})]
-    )[name].result(30)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, partitions, config=config or {})])[name].result(30)
 
 
 def read_all(bootstrap, topic, partition=0):
