@@ -30,13 +30,8 @@ class JavaPrograms:
     def command(self, program: str, *args: str) -> list[str]:
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         classpath = f"{BUILD}/classes:{BUILD}/lib/*"
-        properties = [
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-DDUBBO_IP_TO_BIND=127.0.0.1",
-            "-DDUBBO_IP_TO_REGISTRY=127.0.0.1",
-        ]
-        main = f"headrace.interop.{program}"
-        return ["java", "-Xmx512m", *properties, *opens, "-cp", classpath, main, *args]
+        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        return ["java", "-Xmx512m", quiet, *opens, "-cp", classpath, f"headrace.interop.{program}", *args]
 
     def run(self, program: str, *args: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.command(program, *args), capture_output=True, text=True, timeout=timeout)
@@ -52,11 +47,12 @@ class Conversation:
     """A running program that answers on its standard output what is said on its input; ends with its `with`."""
 
     def __init__(self, command: list[str], log: Path) -> None:
+        self._log = log
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1
             )
-        self._lines: queue.Queue[str] = queue.Queue()
+        self._lines: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.ready = self.hear("READY").removeprefix("READY").strip()
@@ -65,15 +61,15 @@ class Conversation:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self._lines.put(line.rstrip("\n"))
-        self._lines.put("")
+        self._lines.put(None)
 
     def hear(self, start: str, timeout: float = 60) -> str:
         """The next line that begins with `start`."""
         while True:
             line = self._lines.get(timeout=timeout)
+            assert line is not None, f"a program ended without saying {start}, see {self._log}"
             if line.startswith(start):
                 return line
-            assert line or self.process.poll() is None, f"{self.process.args} ended without saying {start}"
 
     def ask(self, command: str, timeout: float = 60) -> dict[str, Any]:
         assert self.process.stdin is not None

@@ -12,6 +12,11 @@ final class Options {
     private final Map<String, String> values = new HashMap<>();
 
     Options(String[] args) {
+        // Dubbo's own threads would keep a program alive that failed to start.
+        Thread.currentThread().setUncaughtExceptionHandler((thread, error) -> {
+            error.printStackTrace();
+            System.exit(1);
+        });
         for (int i = 0; i + 1 < args.length; i += 2) {
             if (!args[i].startsWith("--")) {
                 throw new IllegalArgumentException("expected --name value, found " + args[i]);

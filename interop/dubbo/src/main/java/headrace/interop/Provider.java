@@ -18,7 +18,6 @@ public final class Provider {
     public static void main(String[] args) throws IOException {
         Options options = new Options(args);
         ProtocolConfig protocol = new ProtocolConfig("dubbo", options.has("port") ? options.number("port", 0) : freePort());
-        protocol.setHost("127.0.0.1");
         if (options.has("heartbeat")) {
             protocol.setHeartbeat(options.number("heartbeat", 0));
         }
