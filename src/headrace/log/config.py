@@ -60,6 +60,11 @@ class LogConfig:
         return "delete" in self.cleanup_policy
 
     @property
+    def preallocate_bytes(self) -> int:
+        """The size a new segment's file gets at once; 0 for none."""
+        return self.segment_bytes if self.preallocate else 0
+
+    @property
     def log_append_time(self) -> bool:
         return self.message_timestamp_type == "LogAppendTime"
 

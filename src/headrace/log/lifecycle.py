@@ -282,7 +282,8 @@ class FlushJob:
 
     def run(self) -> int:
         try:
-            self.store.sync(self.up_to)
+            if self.up_to > self.log.recovery_point:
+                self.store.sync(self.up_to)
             if self.snapshot is not None:
                 self.store.write_snapshot(self.up_to, self.snapshot, sync=True)
         except OSError as error:

@@ -58,7 +58,7 @@ def load_log(
     """Open a directory. `known_end` (end offset, size of the active segment) comes from a clean stop."""
     files = environment.files
     names = _finish_interrupted(environment, directory, files.list(directory))
-    segments = _open_segments(environment, directory, names, log_start_offset)
+    segments = _open_segments(environment, directory, names, config, log_start_offset)
     epochs = LeaderEpochs(files, directory)
     epochs.load()
     if distrust_cache:
@@ -149,7 +149,7 @@ def _finish_interrupted(environment: Environment, directory: str, names: dict[st
 
 
 def _open_segments(
-    environment: Environment, directory: str, names: dict[str, int], log_start_offset: int
+    environment: Environment, directory: str, names: dict[str, int], config: LogConfig, log_start_offset: int
 ) -> Segments:
     opened = []
     now_ms = environment.clock.now_ms()
@@ -175,7 +175,7 @@ def _open_segments(
             environment.files.remove(os.path.join(directory, name))
     if not opened:
         first = Segment(environment, directory, max(log_start_offset, 0), created_ms=now_ms)
-        first.create_files()
+        first.create_files(config.preallocate_bytes)
         opened.append(first)
         names.update({f"{first.base_offset:020d}{kind}": 0 for kind in (".log", ".index", ".timeindex")})
     return Segments(opened)

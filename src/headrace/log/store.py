@@ -53,7 +53,7 @@ class LogStore:
             created_ms=self._environment.clock.now_ms(),
             roll_jitter_ms=min(jitter, config.segment_ms),
         )
-        segment.create_files(config.segment_bytes if config.preallocate else 0)
+        segment.create_files(config.preallocate_bytes)
         try:
             self.take_snapshot(base_offset)
             self.active.seal()
