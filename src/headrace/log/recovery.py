@@ -86,7 +86,7 @@ def load_log(
     if not clean:
         for segment in segments:
             if segment.has_aborted_transactions:
-                segment.transaction_index.keep_sound(segment.base_offset, log_end_offset)
+                segment.transaction_index.keep_sound(segment.base_offset, begin)
     replay_producers(segments, producers, begin, log_end_offset)
     for stray in snapshots - set(segments.bases) - {max(snapshots, default=0)}:
         files.remove(snapshot_path(directory, stray))

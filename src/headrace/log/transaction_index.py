@@ -75,7 +75,9 @@ class TransactionIndex:
         `upper`."""
         keep, last_offset = 0, base_offset - 1
         for transaction in self.all():
-            if not last_offset < transaction.last_offset < upper or transaction.first_offset < 0:
+            if not last_offset < transaction.last_offset < upper:
+                break
+            if not 0 <= transaction.first_offset < transaction.last_offset:
                 break
             keep, last_offset = keep + 1, transaction.last_offset
         self._keep(keep)
