@@ -17,7 +17,7 @@ from headrace.groups.config import GroupConfig
 from headrace.groups.coordinator import GroupCoordinator
 from headrace.wire import batch as batches
 from headrace.wire.codec import encode
-from headrace.wire.errors import KafkaError
+from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -98,7 +98,7 @@ class MemoryLog:
         self.hold = False
         self.refuse: KafkaError | None = None
         self.reads = 0
-        self._waiting: list[tuple[int, Callable[[], None]]] = []
+        self._waiting: list[tuple[int, Callable[[ErrorCode], None]]] = []
 
     def append(self, batch: bytearray) -> int:
         if self.refuse is not None:
@@ -116,13 +116,13 @@ class MemoryLog:
         waiting, self._waiting = self._waiting, []
         for offset, callback in waiting:
             if offset < self.high_watermark:
-                callback()
+                callback(ErrorCode.NONE)
             else:
                 self._waiting.append((offset, callback))
 
-    def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
+    def when_committed(self, offset: int, callback: Callable[[ErrorCode], None]) -> None:
         if offset < self.high_watermark:
-            callback()
+            callback(ErrorCode.NONE)
         else:
             self._waiting.append((offset, callback))
 
@@ -140,6 +140,7 @@ class TopicTable:
 
     def __init__(self, **counts: int) -> None:
         self.version = 1
+        self.settings: dict[str, dict[str, str]] = {}
         self._counts = dict(counts)
         self._ids = {name: uuid.uuid5(uuid.NAMESPACE_URL, name) for name in counts}
 
@@ -164,6 +165,9 @@ class TopicTable:
     def partition_count(self, name: str) -> int:
         return self._counts.get(name, 0)
 
+    def group_settings(self, group_id: str) -> dict[str, str]:
+        return self.settings.get(group_id, {})
+
 
 def subscription(*topics: str, version: int = 1) -> bytes:
     body = encode(ConsumerProtocolSubscription(topics=list(topics)), version)
@@ -181,7 +185,7 @@ class Harness:
         self.coordinator = self._new()
 
     def _new(self) -> GroupCoordinator:
-        return GroupCoordinator(self.config, self.clock, lambda: self.topics)
+        return GroupCoordinator(self.config, self.clock, self.topics)
 
     def configure(self, **settings: Any) -> None:
         self.config = replace(self.config, **settings)

@@ -16,6 +16,7 @@ from headrace.cluster.producer_ids import ProducerIds
 from headrace.cluster.registration import Registration
 from headrace.config.broker import BrokerConfig
 from headrace.config.listeners import Listener
+from headrace.groups.attach import attach_groups
 from headrace.log.config import LogConfig
 from headrace.log.directory import DirectoryInUse
 from headrace.log.environment import Environment
@@ -104,6 +105,7 @@ class Node:
         self.cluster.subscribe(apply)
 
     async def _serve(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
+        self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk)
         self.services = Services(
             self.broker_id,
             self.clock,
@@ -113,6 +115,7 @@ class Node:
             self.replicas,
             FetchSessions(self.config.integer("max.incremental.fetch.session.cache.slots"), self.clock),
             ProducerIds(self.cluster),
+            self.groups,
         )
         self.server = Server(Dispatcher(self.services), _limits(self.config), self.clock, self._disk)
         for listener, bound in sockets:
@@ -121,6 +124,7 @@ class Node:
     async def stop(self) -> None:
         """Stop serving, bring everything to the disk, leave the clean-stop mark and the cluster."""
         await self.server.close()
+        self.groups.close()
         await self.cluster.stop()
         self.logs.close()
         self._disk.shutdown()

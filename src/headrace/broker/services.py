@@ -10,6 +10,7 @@ from headrace.clock import Clock
 from headrace.cluster.node import ClusterNode
 from headrace.cluster.producer_ids import ProducerIds
 from headrace.config.broker import BrokerConfig
+from headrace.groups.coordinator import GroupCoordinator
 from headrace.log.manager import LogManager
 from headrace.replica.replicas import Replicas
 from headrace.replica.sessions import FetchSessions
@@ -26,6 +27,7 @@ class Services:
     replicas: Replicas
     sessions: FetchSessions
     producer_ids: ProducerIds
+    groups: GroupCoordinator
     encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
     """Metadata's replies, topic by topic, ready to be sent."""
 

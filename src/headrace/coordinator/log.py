@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from headrace.wire.errors import ErrorCode
+
 
 class CoordinatorLog(Protocol):
     """The led partition. Every method raises KafkaError when it cannot do what it says."""
@@ -26,10 +28,10 @@ class CoordinatorLog(Protocol):
         """Append one batch as leader, all in-sync replicas required; returns the offset of its last record."""
         ...
 
-    def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
-        """Call back once, as soon as the high watermark is beyond `offset`."""
+    def when_committed(self, offset: int, callback: Callable[[ErrorCode], None]) -> None:
+        """Call back once: NONE when the high watermark is beyond `offset`, an error if it never will be."""
         ...
 
     async def read(self, offset: int, max_bytes: int) -> bytes | bytearray | memoryview:
-        """Whole batches from the one that holds `offset` on; at least one where there is any."""
+        """Whole batches from the one that holds `offset` on; empty only if no record is left before the end."""
         ...

@@ -17,6 +17,7 @@ from headrace.coordinator.shard import S, Shard
 from headrace.coordinator.write import R
 from headrace.wire.batch import NO_PRODUCER_ID, iterate_batches
 from headrace.wire.codec import WireError
+from headrace.wire.compression import Codec
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.markers import read_end_transaction_marker
 from headrace.wire.records import decode_records
@@ -30,19 +31,27 @@ LOAD_RETRY_SECONDS = 1.0
 
 class CoordinatorRuntime(Generic[S, R]):
     def __init__(
-        self, topic: str, new_state: Callable[[Shard[S, R]], S], clock: Clock, commit_timeout_ms: int
+        self,
+        topic: str,
+        new_state: Callable[[Shard[S, R]], S],
+        clock: Clock,
+        commit_timeout_ms: int,
+        codec: Codec = Codec.NONE,
     ) -> None:
         self.topic = topic
         self._new_state = new_state
         self._clock = clock
         self._commit_timeout_ms = commit_timeout_ms
+        self._codec = codec
         self._shards: dict[int, Shard[S, R]] = {}
         self._loads: dict[int, asyncio.Task[None]] = {}
 
     def lead(self, partition: int, log: CoordinatorLog) -> None:
         """This broker has become leader, or leader again in a newer epoch: replay from the log."""
         self.resign(partition)
-        shard: Shard[S, R] = Shard(f"{self.topic}-{partition}", log, self._clock, self._commit_timeout_ms)
+        shard: Shard[S, R] = Shard(
+            f"{self.topic}-{partition}", log, self._clock, self._commit_timeout_ms, self._codec
+        )
         self._shards[partition] = shard
         task = asyncio.get_running_loop().create_task(self._load(shard))
         self._loads[partition] = task
@@ -103,6 +112,8 @@ class CoordinatorRuntime(Generic[S, R]):
         position = log.start_offset
         while position < log.end_offset:
             chunk = memoryview(await log.read(position, LOAD_BYTES))
+            if not chunk:
+                return  # compaction has left nothing up to the end
             started, before = self._clock.monotonic(), position
             for start, header in iterate_batches(chunk):
                 if header.next_offset <= position:

@@ -21,6 +21,7 @@ from headrace.coordinator.log import CoordinatorLog
 from headrace.coordinator.timers import Timers
 from headrace.coordinator.write import R, StateMachine, Write, client_error
 from headrace.wire.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from headrace.wire.compression import Codec
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.markers import build_end_transaction_marker
 from headrace.wire.records import BatchBuilder
@@ -37,11 +38,14 @@ MAX_QUEUED_RECORDS = 1000
 
 
 class Shard(Generic[S, R]):
-    def __init__(self, name: str, log: CoordinatorLog, clock: Clock, commit_timeout_ms: int) -> None:
+    def __init__(
+        self, name: str, log: CoordinatorLog, clock: Clock, commit_timeout_ms: int, codec: Codec = Codec.NONE
+    ) -> None:
         self.name = name
         self.log = log
         self.timers: Timers[Operation[R, object]] = Timers(clock, self._run_timer)
         self._clock = clock
+        self._codec = codec
         self._commit_timeout = commit_timeout_ms / 1000
         self._state: S | None = None
         self._last_offset = -1
@@ -215,6 +219,7 @@ class Shard(Generic[S, R]):
         records = result.records
         now = self._clock.now_ms()
         builder = BatchBuilder(
+            codec=self._codec,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             transactional=producer_id != NO_PRODUCER_ID,
@@ -243,7 +248,13 @@ class Shard(Generic[S, R]):
         if offset > newest:
             self.log.when_committed(offset, self._advance)
 
-    def _advance(self) -> None:
+    def _advance(self, code: ErrorCode) -> None:
+        if code is not ErrorCode.NONE:
+            error = client_error(KafkaError(code, f"What was written to {self.name} cannot be confirmed."))
+            waiting, self._waiting = self._waiting, deque()
+            for _, _, done in waiting:
+                done(error)
+            return
         high_watermark = self.log.high_watermark
         while self._waiting and self._waiting[0][0] < high_watermark:
             self._waiting.popleft()[2](None)

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
-
-class Settings(Protocol):
-    """What is needed of the broker's configuration."""
-
-    def integer(self, name: str) -> int: ...
-
-    def string(self, name: str) -> str: ...
-
-    def strings(self, name: str) -> tuple[str, ...]: ...
+from headrace.config.broker import BrokerConfig
+from headrace.wire.compression import Codec
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +27,11 @@ class GroupConfig:
     offsets_retention_check_interval_ms: int = 600_000
     offsets_commit_timeout_ms: int = 5000
     offsets_topic_partitions: int = 50
-    offsets_topic_replication_factor: int = 3
-    offsets_topic_segment_bytes: int = 100 * 1024 * 1024
+    offsets_topic_codec: Codec = Codec.NONE
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> GroupConfig:
-        policy = settings.string("group.consumer.migration.policy").lower()
+    def of(cls, settings: BrokerConfig) -> GroupConfig:
+        policy = (settings.string("group.consumer.migration.policy") or "").lower()
         return cls(
             min_session_timeout_ms=settings.integer("group.min.session.timeout.ms"),
             max_session_timeout_ms=settings.integer("group.max.session.timeout.ms"),
@@ -49,7 +40,7 @@ class GroupConfig:
             consumer_session_timeout_ms=settings.integer("group.consumer.session.timeout.ms"),
             consumer_heartbeat_interval_ms=settings.integer("group.consumer.heartbeat.interval.ms"),
             consumer_max_size=settings.integer("group.consumer.max.size"),
-            consumer_assignors=tuple(settings.strings("group.consumer.assignors")),
+            consumer_assignors=settings.list("group.consumer.assignors"),
             upgrade=policy in ("bidirectional", "upgrade"),
             downgrade=policy in ("bidirectional", "downgrade"),
             regex_refresh_interval_ms=settings.integer("group.consumer.regex.refresh.interval.ms"),
@@ -58,6 +49,5 @@ class GroupConfig:
             offsets_retention_check_interval_ms=settings.integer("offsets.retention.check.interval.ms"),
             offsets_commit_timeout_ms=settings.integer("offsets.commit.timeout.ms"),
             offsets_topic_partitions=settings.integer("offsets.topic.num.partitions"),
-            offsets_topic_replication_factor=settings.integer("offsets.topic.replication.factor"),
-            offsets_topic_segment_bytes=settings.integer("offsets.topic.segment.bytes"),
+            offsets_topic_codec=Codec(settings.integer("offsets.topic.compression.codec")),
         )

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from headrace.clock import Clock
+from headrace.coordinator.internal_topics import OFFSETS_TOPIC
 from headrace.coordinator.log import CoordinatorLog
 from headrace.coordinator.partitioning import partition_for
 from headrace.coordinator.runtime import CoordinatorRuntime
@@ -57,18 +58,21 @@ from headrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, Txn
 
 logger = logging.getLogger(__name__)
 
-OFFSETS_TOPIC = "__consumer_offsets"
 GroupShard = Shard[GroupState, GroupRecord]
 T = TypeVar("T")
 
 
 class GroupCoordinator:
-    def __init__(self, config: GroupConfig, clock: Clock, topics: Callable[[], Topics]) -> None:
+    def __init__(self, config: GroupConfig, clock: Clock, topics: Topics) -> None:
         self.config = config
         self._clock = clock
         self._topics = topics
         self._runtime: CoordinatorRuntime[GroupState, GroupRecord] = CoordinatorRuntime(
-            OFFSETS_TOPIC, self._new_state, clock, config.offsets_commit_timeout_ms
+            OFFSETS_TOPIC,
+            self._new_state,
+            clock,
+            config.offsets_commit_timeout_ms,
+            config.offsets_topic_codec,
         )
 
     def _new_state(self, shard: GroupShard) -> GroupState:
@@ -94,7 +98,7 @@ class GroupCoordinator:
             shard.perform(partial(offset_delete.delete_topics, shard.state, names), _log_failure)
 
     def partition_for(self, group_id: str) -> int:
-        count = self._topics().partition_count(OFFSETS_TOPIC) or self.config.offsets_topic_partitions
+        count = self._topics.partition_count(OFFSETS_TOPIC) or self.config.offsets_topic_partitions
         return partition_for(group_id, count)
 
     def _shard(self, group_id: str) -> GroupShard:

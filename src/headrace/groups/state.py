@@ -32,14 +32,11 @@ GroupTimers = Timers[Callable[[], Write[GroupRecord, object]]]
 
 
 class GroupState:
-    def __init__(
-        self, timers: GroupTimers, clock: Clock, config: GroupConfig, topics: Callable[[], Topics]
-    ) -> None:
+    def __init__(self, timers: GroupTimers, clock: Clock, config: GroupConfig, topics: Topics) -> None:
         self.timers = timers
         self.clock = clock
         self.config = config
         self.topics = topics
-        """The topics of the cluster as they are now."""
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         self.on_loaded: Callable[[], None] = lambda: None
@@ -54,6 +51,15 @@ class GroupState:
         """A group that only holds offsets, of consumers that assign their partitions themselves."""
         group = self.groups[group_id] = ClassicGroup(group_id, None)
         return group
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        """Of the consumer protocol, where a group may have a setting of its own."""
+        own = self.topics.group_settings(group_id).get("consumer.session.timeout.ms")
+        return self.config.consumer_session_timeout_ms if own is None else int(own)
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        own = self.topics.group_settings(group_id).get("consumer.heartbeat.interval.ms")
+        return self.config.consumer_heartbeat_interval_ms if own is None else int(own)
 
     # The state machine
 

@@ -1,17 +1,17 @@
-"""What groups need to know of the cluster's topics: one immutable view per change of the cluster."""
+"""What groups need to know of the cluster: its topics, and the settings of groups themselves."""
 
 from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 
 class Topics(Protocol):
     @property
     def version(self) -> int:
-        """Grows with every change of the cluster."""
+        """Grows when topics come, go or grow."""
         ...
 
     def names(self) -> Collection[str]: ...
@@ -23,6 +23,8 @@ class Topics(Protocol):
     def partition_count(self, name: str) -> int:
         """0 for a topic that does not exist."""
         ...
+
+    def group_settings(self, group_id: str) -> Mapping[str, str]: ...
 
 
 def metadata_hash(topics: Topics, names: Iterable[str]) -> int:

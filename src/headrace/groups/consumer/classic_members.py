@@ -85,7 +85,7 @@ def join(
         client_host=client.host,
         classic=ClassicFacet(request.session_timeout_ms, protocols),
     )
-    topics = state.topics()
+    topics = state.topics
     owned = {
         topic_id: frozenset(each.partitions)
         for each in subscription.owned_partitions
@@ -156,7 +156,7 @@ def sync(
         raise KafkaError(
             ErrorCode.REBALANCE_IN_PROGRESS, f"Group {group.group_id} is rebalancing; join again."
         )
-    assignment = migration.to_consumer_protocol(member.assigned, state.topics())
+    assignment = migration.to_consumer_protocol(member.assigned, state.topics)
     response = SyncGroupResponse(
         protocol_type=CONSUMER_PROTOCOL,
         protocol_name=protocol,

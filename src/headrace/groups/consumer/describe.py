@@ -23,7 +23,7 @@ def describe(state: GroupState, group_id: str) -> DescribedGroup:
     if not isinstance(group, ConsumerGroup):
         what = "does not exist" if group is None else "is not a consumer group"
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
-    topics = state.topics()
+    topics = state.topics
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state_name,

@@ -56,7 +56,7 @@ def heartbeat(state: GroupState, client: Client, request: ConsumerGroupHeartbeat
     response = ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
-        heartbeat_interval_ms=state.config.consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=state.heartbeat_interval_ms(group.group_id),
     )
     # A member that says all it knows may have lost our last answer: it is told all in return.
     says_all = (

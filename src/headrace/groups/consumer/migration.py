@@ -50,7 +50,7 @@ def upgrade(state: GroupState, classic: ClassicGroup, records: list[GroupRecord]
     group = ConsumerGroup(classic.group_id)
     made: list[GroupRecord] = []
     try:
-        members = [_to_consumer(classic, member, state.topics()) for member in classic.members.values()]
+        members = [_to_consumer(classic, member, state.topics) for member in classic.members.values()]
     except WireError as error:
         raise _cannot_upgrade(classic, f"a member's subscription cannot be read ({error})") from None
     made += [member.subscription_record(group.group_id) for member in members]
@@ -148,7 +148,7 @@ def to_classic(state: GroupState, group: ConsumerGroup, leaving: ConsumerMember)
             )
     if classic.members:
         classic.protocol = classic.select_protocol()
-    topics = state.topics()
+    topics = state.topics
     for each in classic.members.values():
         target = group.target.get(each.member_id, NO_PARTITIONS)
         version = version_of(each.metadata(classic.protocol))

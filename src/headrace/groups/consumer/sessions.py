@@ -21,7 +21,7 @@ NOTHING: Write[GroupRecord, None] = Write((), None)
 def expect_heartbeat(state: GroupState, group_id: str, member: ConsumerMember) -> None:
     """Start the member's session again: the broker's for the consumer protocol, its own for the classic."""
     classic = member.classic
-    timeout = state.config.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+    timeout = state.session_timeout_ms(group_id) if classic is None else classic.session_timeout_ms
     _fence_after(state, SESSION, group_id, member.member_id, timeout, "its session expired")
 
 
@@ -109,5 +109,5 @@ def remove_members(
     patterns = {member.subscribed_topic_regex for member in stay}
     records += [group.regex_tombstone(regex) for regex in group.regexes if regex not in patterns]
     subscribed = frozenset().union(*(group.topics_of(member) for member in stay))
-    records.append(group.epoch_record(group.epoch + 1, metadata_hash(state.topics(), subscribed)))
+    records.append(group.epoch_record(group.epoch + 1, metadata_hash(state.topics, subscribed)))
     return Write(records, None)

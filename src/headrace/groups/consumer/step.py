@@ -29,7 +29,7 @@ def step(
     records: list[GroupRecord],
 ) -> ConsumerMember:
     """The member after the step. `before` is how the group knows it, `replaced` the id it had."""
-    topics = state.topics()
+    topics = state.topics
     now = state.clock.now_ms()
     subscription_changed = (
         before.subscribed_topic_names != member.subscribed_topic_names
@@ -82,7 +82,7 @@ def mark_checked(state: GroupState, group_id: str) -> None:
     """The group agrees with the cluster as it is now: no need to compare again before it changes."""
     group = state.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
-        group.checked_version = state.topics().version
+        group.checked_version = state.topics.version
         group.regexes_checked_ms = state.clock.now_ms()
 
 

@@ -1,0 +1,25 @@
+"""ConsumerGroupHeartbeat (KIP-848): join, stay in and leave a group whose partitions the broker assigns.
+
+- Epoch 0 joins, -1 leaves, -2 is a static member that means to be back; fields left out have not changed.
+- The answer carries the member's epoch and, when it changed or the member sent everything, its partitions.
+- A partition is given to a member only after the one that had it has stopped reporting it.
+
+- 1: subscribed_topic_regex (RE2); the member makes its own id
+"""
+
+from __future__ import annotations
+
+from headrace.api.context import Context
+from headrace.api.group_client import client_of
+from headrace.wire.errors import KafkaError
+from headrace.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+
+async def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+    try:
+        return await context.services.groups.consumer_heartbeat(client_of(context), request)
+    except KafkaError as error:
+        return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)

@@ -1,0 +1,17 @@
+"""ListGroups: the groups that this broker coordinates.
+
+- Filters by state and by type compare without regard to case; names that do not exist match nothing.
+
+- 1: throttle time  - 3: compact  - 4: states  - 5: types
+"""
+
+from __future__ import annotations
+
+from headrace.api.context import Context
+from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+
+def handle(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+    return ListGroupsResponse(
+        groups=context.services.groups.list(request.states_filter, request.types_filter)
+    )

@@ -1,0 +1,17 @@
+"""SyncGroup: the leader hands in the assignment of a generation, every member gets its own.
+
+- Members wait until the leader's assignment is stored. In a stable group the answer is immediate.
+- REBALANCE_IN_PROGRESS when the next rebalance has begun meanwhile: join again.
+
+- 1: throttle time  - 3: instance ids  - 4: compact  - 5: protocol type and name, checked and answered
+"""
+
+from __future__ import annotations
+
+from headrace.api.context import Context
+from headrace.api.group_client import client_of
+from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+async def handle(context: Context, request: SyncGroupRequest) -> SyncGroupResponse:
+    return await context.services.groups.sync(client_of(context), request)
