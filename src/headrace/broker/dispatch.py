@@ -68,6 +68,8 @@ class Dispatcher:
             result: Response | bytearray | None = await pending
         except Exception as error:
             result = self._failed(api, error)
+        if context.connection.transport.is_closing():
+            return  # the client did not wait for its answer
         self._reply(context, result)
         context.connection.unmute()
 
