@@ -1,28 +1,23 @@
 """The reading half of the codec: one body's bytes, what was read so far, and a reader for each of the 256 tags.
 
+Here are the readers of collections and objects; `scalars` has the others.
 A length is believed only as far as bytes are there to fill it, nesting and the number of objects are limited, and
 whatever is wrong is a Hessian2Error; the classes that objects become are the decoder's business.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any, NoReturn
 
+from headrace.services.hessian2 import scalars
 from headrace.services.hessian2.errors import Hessian2Error
-from headrace.services.hessian2.output import EPOCH
-from headrace.services.hessian2.strings import decode_units, measure
 
 Reader = Callable[["Input", int], Any]
 ObjectReader = Callable[["Input"], object]
 
 _END = 0x5A
 _SAME_HASH_LIMIT = 64
-_unpack_int = struct.Struct(">i").unpack_from
-_unpack_long = struct.Struct(">q").unpack_from
-_unpack_double = struct.Struct(">d").unpack_from
 
 
 class Input:
@@ -94,167 +89,6 @@ class Input:
         if len(piece) != length:
             raise Hessian2Error(f"A value of {length} bytes runs past the end of the body.")
         return piece
-
-
-def _read_none(source: Input, tag: int) -> None:
-    return None
-
-
-def _read_true(source: Input, tag: int) -> bool:
-    return True
-
-
-def _read_false(source: Input, tag: int) -> bool:
-    return False
-
-
-def _read_int_1(source: Input, tag: int) -> int:
-    return tag - 0x90
-
-
-def _read_int_2(source: Input, tag: int) -> int:
-    pos = source.pos
-    source.pos = pos + 1
-    return ((tag - 0xC8) << 8) + source.data[pos]
-
-
-def _read_int_3(source: Input, tag: int) -> int:
-    pos = source.pos
-    source.pos = pos + 2
-    return ((tag - 0xD4) << 16) + (source.data[pos] << 8) + source.data[pos + 1]
-
-
-def _read_int_5(source: Input, tag: int) -> int:
-    value: int = _unpack_int(source.data, source.pos)[0]
-    source.pos += 4
-    return value
-
-
-def _read_long_1(source: Input, tag: int) -> int:
-    return tag - 0xE0
-
-
-def _read_long_2(source: Input, tag: int) -> int:
-    pos = source.pos
-    source.pos = pos + 1
-    return ((tag - 0xF8) << 8) + source.data[pos]
-
-
-def _read_long_3(source: Input, tag: int) -> int:
-    pos = source.pos
-    source.pos = pos + 2
-    return ((tag - 0x3C) << 16) + (source.data[pos] << 8) + source.data[pos + 1]
-
-
-def _read_long_9(source: Input, tag: int) -> int:
-    value: int = _unpack_long(source.data, source.pos)[0]
-    source.pos += 8
-    return value
-
-
-def _read_double_zero(source: Input, tag: int) -> float:
-    return 0.0
-
-
-def _read_double_one(source: Input, tag: int) -> float:
-    return 1.0
-
-
-def _read_double_2(source: Input, tag: int) -> float:
-    return float(int.from_bytes(source.take(1), "big", signed=True))
-
-
-def _read_double_3(source: Input, tag: int) -> float:
-    return float(int.from_bytes(source.take(2), "big", signed=True))
-
-
-def _read_double_mills(source: Input, tag: int) -> float:
-    return 0.001 * _read_int_5(source, tag)
-
-
-def _read_double_9(source: Input, tag: int) -> float:
-    value: float = _unpack_double(source.data, source.pos)[0]
-    source.pos += 8
-    return value
-
-
-def _read_date(source: Input, tag: int) -> Any:
-    millis = _read_long_9(source, tag) if tag == 0x4A else _read_int_5(source, tag) * 60000
-    try:
-        return EPOCH + timedelta(milliseconds=millis)
-    except OverflowError:
-        raise Hessian2Error(
-            f"A date of {millis} ms is outside the years 1 to 9999, which Python can hold."
-        ) from None
-
-
-def _read_string_1(source: Input, tag: int) -> str:
-    start = source.pos
-    end = start + tag
-    piece = source.data[start:end]
-    if piece.isascii() and len(piece) == tag:
-        source.pos = end
-        return piece.decode("ascii")
-    return _read_units(source, tag)
-
-
-def _read_string_2(source: Input, tag: int) -> str:
-    length = ((tag - 0x30) << 8) + source.data[source.pos]
-    source.pos += 1
-    return _read_units(source, length)
-
-
-def _read_string_3(source: Input, tag: int) -> str:
-    return _read_units(source, int.from_bytes(source.take(2), "big"))
-
-
-def _read_units(source: Input, length: int) -> str:
-    start = source.pos
-    source.pos = end = measure(source.data, start, length)
-    return decode_units(source.data[start:end])
-
-
-def _read_string_chunks(source: Input, tag: int) -> str:
-    pieces = bytearray()
-    while True:
-        if tag == 0x52 or tag == 0x53:
-            length = int.from_bytes(source.take(2), "big")
-        elif tag < 0x20:
-            length = tag
-        elif 0x30 <= tag < 0x34:
-            length = ((tag - 0x30) << 8) + source.take(1)[0]
-        else:
-            raise Hessian2Error(f"Tag 0x{tag:02x} stands where a string goes on.")
-        start = source.pos
-        source.pos = measure(source.data, start, length)
-        pieces += source.data[start : source.pos]
-        if tag != 0x52:
-            return decode_units(bytes(pieces))
-        tag = source.take(1)[0]
-
-
-def _read_binary_1(source: Input, tag: int) -> bytes:
-    return source.take(tag - 0x20)
-
-
-def _read_binary_2(source: Input, tag: int) -> bytes:
-    return source.take(((tag - 0x34) << 8) + source.take(1)[0])
-
-
-def _read_binary_chunks(source: Input, tag: int) -> bytes:
-    pieces = []
-    while tag == 0x41:
-        pieces.append(source.take(int.from_bytes(source.take(2), "big")))
-        tag = source.take(1)[0]
-    if tag == 0x42:
-        pieces.append(source.take(int.from_bytes(source.take(2), "big")))
-    elif 0x20 <= tag < 0x30:
-        pieces.append(_read_binary_1(source, tag))
-    elif 0x34 <= tag < 0x38:
-        pieces.append(_read_binary_2(source, tag))
-    else:
-        raise Hessian2Error(f"Tag 0x{tag:02x} stands where binary data goes on.")
-    return b"".join(pieces)
 
 
 def _read_reference(source: Input, tag: int) -> object:
@@ -413,49 +247,49 @@ def _read_nothing(source: Input, tag: int) -> NoReturn:
 def _table() -> list[Reader]:
     table: list[Reader] = [_read_nothing] * 256
     for first, last, reader in (
-        (0x00, 0x1F, _read_string_1),
-        (0x20, 0x2F, _read_binary_1),
-        (0x30, 0x33, _read_string_2),
-        (0x34, 0x37, _read_binary_2),
-        (0x38, 0x3F, _read_long_3),
+        (0x00, 0x1F, scalars.read_string_1),
+        (0x20, 0x2F, scalars.read_binary_1),
+        (0x30, 0x33, scalars.read_string_2),
+        (0x34, 0x37, scalars.read_binary_2),
+        (0x38, 0x3F, scalars.read_long_3),
         (0x60, 0x6F, _read_object),
         (0x70, 0x77, _read_list_typed),
         (0x78, 0x7F, _read_list_untyped),
-        (0x80, 0xBF, _read_int_1),
-        (0xC0, 0xCF, _read_int_2),
-        (0xD0, 0xD7, _read_int_3),
-        (0xD8, 0xEF, _read_long_1),
-        (0xF0, 0xFF, _read_long_2),
+        (0x80, 0xBF, scalars.read_int_1),
+        (0xC0, 0xCF, scalars.read_int_2),
+        (0xD0, 0xD7, scalars.read_int_3),
+        (0xD8, 0xEF, scalars.read_long_1),
+        (0xF0, 0xFF, scalars.read_long_2),
     ):
         table[first : last + 1] = [reader] * (last - first + 1)
     single: dict[int, Reader] = {
-        0x41: _read_binary_chunks,
-        0x42: _read_binary_chunks,
+        0x41: scalars.read_binary_chunks,
+        0x42: scalars.read_binary_chunks,
         0x43: _read_definition,
-        0x44: _read_double_9,
-        0x46: _read_false,
+        0x44: scalars.read_double_9,
+        0x46: scalars.read_false,
         0x48: _read_map_untyped,
-        0x49: _read_int_5,
-        0x4A: _read_date,
-        0x4B: _read_date,
-        0x4C: _read_long_9,
+        0x49: scalars.read_int_5,
+        0x4A: scalars.read_date,
+        0x4B: scalars.read_date,
+        0x4C: scalars.read_long_9,
         0x4D: _read_map_typed,
-        0x4E: _read_none,
+        0x4E: scalars.read_none,
         0x4F: _read_object_long,
         0x51: _read_reference,
-        0x52: _read_string_chunks,
-        0x53: _read_string_3,
-        0x54: _read_true,
+        0x52: scalars.read_string_chunks,
+        0x53: scalars.read_string_3,
+        0x54: scalars.read_true,
         0x55: _read_list_open,
         0x56: _read_list_typed_long,
         0x57: _read_list_open,
         0x58: _read_list_untyped_long,
-        0x59: _read_int_5,
-        0x5B: _read_double_zero,
-        0x5C: _read_double_one,
-        0x5D: _read_double_2,
-        0x5E: _read_double_3,
-        0x5F: _read_double_mills,
+        0x59: scalars.read_int_5,
+        0x5B: scalars.read_double_zero,
+        0x5C: scalars.read_double_one,
+        0x5D: scalars.read_double_2,
+        0x5E: scalars.read_double_3,
+        0x5F: scalars.read_double_mills,
     }
     for tag, one in single.items():
         table[tag] = one
