@@ -55,7 +55,7 @@ class Cluster:
 
     def __init__(self, bootstrap: str, settings: Mapping[str, str]) -> None:
         self.bootstrap = bootstrap
-        self._settings = {**settings, "bootstrap.servers": bootstrap}
+        self._settings = {"client.id": "headrace-cli", **settings, "bootstrap.servers": bootstrap}
         self.trouble = Trouble(bootstrap)
         self.admin: AdminClient = self._build(AdminClient, {})
         self.nodes = self._await_connection()
@@ -68,7 +68,8 @@ class Cluster:
         return producer
 
     def consumer(self, settings: Mapping[str, str | int | bool], /, **callbacks: Any) -> Consumer:
-        consumer: Consumer = self._build(Consumer, settings, **callbacks)
+        # By default a full queue pauses fetching for a whole second, and a reader in a hurry empties it in less.
+        consumer: Consumer = self._build(Consumer, {"fetch.queue.backoff.ms": 10, **settings}, **callbacks)
         return consumer
 
     def _build(self, client: type[Any], settings: Mapping[str, Any], /, **callbacks: Any) -> Any:

@@ -13,6 +13,7 @@ class Exit(IntEnum):
     UNREACHABLE = 3  # no broker answered
     INTERRUPTED = 130  # Ctrl-C
     OUTPUT_CLOSED = 141  # the reader of our output went away
+    TERMINATED = 143  # SIGTERM
 
 
 class Failure(Exception):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 
 from headrace.cli.failure import Exit, Failure
 
 
+class Terminated(BaseException):
+    """SIGTERM, raised so that a command leaves its group and closes its files on the way out."""
+
+
 def run(action: Callable[[], int]) -> int:
     """Run one command and return its exit code."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         code = action()
         sys.stdout.flush()
@@ -19,6 +25,8 @@ def run(action: Callable[[], int]) -> int:
         return failure.code
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+    except Terminated:
+        return Exit.TERMINATED
     except BrokenPipeError:
         return _output_closed()
     except SystemExit as stop:
@@ -27,6 +35,10 @@ def run(action: Callable[[], int]) -> int:
             return _output_closed()
         return stop.code if isinstance(stop.code, int) else Exit.OK if stop.code is None else Exit.FAILED
     return code
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated
 
 
 def _say(sentence: str) -> None:

@@ -18,7 +18,7 @@ def columns(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str
     values = [list(row) for row in rows]
     cells = [[MISSING if value is None else str(value) for value in row] for row in values]
     widths = [max(len(line[i]) for line in [list(header), *cells]) for i in range(len(header))]
-    numeric = [bool(values) and all(_is_number(row[i]) for row in values) for i in range(len(header))]
+    numeric = [_is_numeric([row[i] for row in values]) for i in range(len(header))]
 
     def line(values: Sequence[str]) -> str:
         padded = (
@@ -48,5 +48,6 @@ def note(sentence: str) -> None:
     print(sentence, file=sys.stderr)
 
 
-def _is_number(value: object) -> bool:
-    return value is None or isinstance(value, int | float)
+def _is_numeric(column: Sequence[object]) -> bool:
+    given = [value for value in column if value is not None]
+    return bool(given) and all(isinstance(value, int | float) for value in given)

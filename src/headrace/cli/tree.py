@@ -21,6 +21,10 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "groups": Entry("headrace.cli.groups", "List, describe, reset and delete consumer groups."),
+    "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
+    "produce": Entry("headrace.cli.produce", "Write records to a topic."),
+    "consume": Entry("headrace.cli.consume", "Read records from topics."),
     "topics": Entry("headrace.cli.topics", "Create, list, describe, alter and delete topics."),
 }
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from headrace.cli.admin.topics import unknown_topic
 from headrace.cli.cluster import Cluster
 from headrace.cli.failure import Failure, did_you_mean
 from headrace.cli.raw.connection import Connection
 from headrace.cli.raw.refused import check
+from headrace.config.retired import remark
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -71,10 +73,10 @@ def describe(
         # A broker answers only for itself.
         for name in names:
             with _broker(cluster, name) as broker:
-                found.update(_describe(broker, kind, [name], documentation))
+                found.update(_describe(cluster, broker, kind, [name], documentation))
     elif names:
         with cluster.broker() as broker:
-            found = _describe(broker, kind, names, documentation)
+            found = _describe(cluster, broker, kind, names, documentation)
     return found
 
 
@@ -95,10 +97,12 @@ def alter(
     with _broker(cluster, name if kind in ("broker", "broker-logger") else "") as broker:
         outcome = broker.ask(request, IncrementalAlterConfigsResponse).responses[0]
         if outcome.error_code == ErrorCode.INVALID_CONFIG:
-            known = {setting.name for setting in _describe(broker, kind, [name], False)[name]}
+            known = {setting.name for setting in _describe(cluster, broker, kind, [name], False)[name]}
             for key in (*set_, *delete):
                 if known and key not in known:
-                    raise Failure(f"Unknown {kind} setting '{key}'.{did_you_mean(key, known)}")
+                    raise Failure(remark(key) or f"Unknown {kind} setting '{key}'.{did_you_mean(key, known)}")
+        if kind == "topic" and outcome.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise unknown_topic(cluster, name)
         check(outcome.error_code, outcome.error_message)
 
 
@@ -109,12 +113,14 @@ def _broker(cluster: Cluster, name: str) -> Connection:
 
 
 def _describe(
-    broker: Connection, kind: str, names: Sequence[str], documentation: bool
+    cluster: Cluster, broker: Connection, kind: str, names: Sequence[str], documentation: bool
 ) -> dict[str, list[Setting]]:
     resources = [DescribeConfigsResource(KINDS[kind], name) for name in names]
     answer = broker.ask(DescribeConfigsRequest(resources, True, documentation), DescribeConfigsResponse)
     found = {}
     for result in answer.results:
+        if kind == "topic" and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise unknown_topic(cluster, result.resource_name)
         check(result.error_code, result.error_message)
         found[result.resource_name] = sorted(map(_setting, result.configs), key=lambda setting: setting.name)
     return found

@@ -13,6 +13,7 @@ from headrace.cli.cluster import TIMEOUT, Cluster, Refused
 Partition = tuple[str, int]  # topic, partition
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+MAX_TIMESTAMP: Any = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 
 
 def earliest(cluster: Cluster, partitions: Sequence[Partition]) -> dict[Partition, int]:
@@ -23,9 +24,14 @@ def latest(cluster: Cluster, partitions: Sequence[Partition]) -> dict[Partition,
     return _all(list_offsets(cluster, partitions, LATEST))
 
 
+def at(timestamp: int) -> Any:
+    """A time in milliseconds, as something to ask `list_offsets` for."""
+    return OffsetSpec.for_timestamp(timestamp)
+
+
 def at_time(cluster: Cluster, partitions: Sequence[Partition], timestamp: int) -> dict[Partition, int | None]:
     """The first offset at or after a time in milliseconds; None where nothing that young is there."""
-    found = _all(list_offsets(cluster, partitions, OffsetSpec.for_timestamp(timestamp)))
+    found = _all(list_offsets(cluster, partitions, at(timestamp)))
     return {partition: None if offset < 0 else offset for partition, offset in found.items()}
 
 

@@ -1,0 +1,273 @@
+"""kafka-consumer-groups.sh"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.cli import times
+from headrace.cli.failure import Exit, Failure, Misuse
+from headrace.cli.kafka import group_tables
+from headrace.cli.kafka.arguments import KafkaParser
+
+if TYPE_CHECKING:
+    from headrace.cli.admin.reset import Plan
+    from headrace.cli.cluster import Cluster
+
+_ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets", "validate_regex")
+_SCENARIOS = (
+    "to_offset",
+    "shift_by",
+    "to_datetime",
+    "by_duration",
+    "to_earliest",
+    "to_latest",
+    "to_current",
+    "from_file",
+)
+
+
+def run(arguments: list[str]) -> int:
+    parser = _parser()
+    options = parser.parse(arguments)
+    action = _action(parser, options)
+    _check(parser, options)
+    if action == "validate_regex":
+        return _validate_regex(options.validate_regex)
+    try:
+        from headrace.cli.cluster import connect
+
+        cluster = connect(options.bootstrap_server, options.command_config)
+        return {
+            "list": _list,
+            "describe": _describe,
+            "delete": _delete,
+            "reset_offsets": _reset,
+            "delete_offsets": _delete_offsets,
+        }[action](cluster, options)
+    except Misuse as misuse:
+        parser.error(misuse.sentence)
+    except Failure as failure:
+        print(f"\nError: Executing consumer group command failed due to {failure.sentence}")
+        return Exit.FAILED
+
+
+def _parser() -> KafkaParser:
+    parser = KafkaParser(
+        "consumer-groups", "List, describe and delete consumer groups, and reset or delete their offsets."
+    )
+    parser.bootstrap(broker_list=True)
+    parser.command_config()
+    parser.flag("--group", action="append", help="The consumer group.")
+    parser.switch("--all-groups", help="All consumer groups.")
+    parser.flag(
+        "--topic", action="append", metavar="TOPIC[:P,…]", help="The topic, or some of its partitions."
+    )
+    parser.switch("--all-topics", help="All topics the group has committed.")
+    parser.switch("--list", help="List all consumer groups.")
+    parser.switch("--describe", help="Describe a group and its lag.")
+    parser.switch("--delete", help="Delete a group.")
+    parser.switch("--reset-offsets", help="Reset the offsets of a group without members.")
+    parser.switch("--delete-offsets", help="Delete the offsets of a group for a topic.")
+    parser.flag("--validate-regex", metavar="REGEX", help="Check a regular expression for subscriptions.")
+    parser.switch("--dry-run", help="Only show what would be reset.")
+    parser.switch("--execute", help="Carry the reset out.")
+    parser.switch("--export", help="Print the reset as CSV.")
+    parser.flag("--to-offset", type=int, help="Reset to an offset.")
+    parser.flag("--from-file", type=Path, metavar="FILE", help="Reset to the offsets in a CSV file.")
+    parser.flag("--to-datetime", help="Reset to a time: YYYY-MM-DDThh:mm:ss.sss")
+    parser.flag("--by-duration", help="Reset to some time ago: PnDTnHnMnS")
+    parser.switch("--to-earliest", help="Reset to the earliest offset.")
+    parser.switch("--to-latest", help="Reset to the latest offset.")
+    parser.switch("--to-current", help="Reset to the current offset.")
+    parser.flag(
+        "--shift-by", type=int, help="Reset by shifting the current offset by n, which may be negative."
+    )
+    parser.switch("--members", help="With --describe: the members.")
+    parser.switch("--verbose", help="With --describe: more columns.")
+    parser.switch("--offsets", help="With --describe: offsets and lag; the default.")
+    parser.flag(
+        "--state", nargs="?", const="", help="With --describe or --list: the states, or only some of them."
+    )
+    parser.flag("--type", nargs="?", const="", help="With --list: the types, or only some of them.")
+    parser.flag("--timeout", type=int, help="Milliseconds to wait for a group.")
+    parser.obsolete({"--new-consumer": "is ignored: there is one consumer."}, takes_value=False)
+    return parser
+
+
+def _action(parser: KafkaParser, options: Namespace) -> str:
+    chosen = [action for action in _ACTIONS if getattr(options, action)]
+    if len(chosen) != 1:
+        flags = ", ".join(f"--{action.replace('_', '-')}" for action in _ACTIONS)
+        parser.error(f"Command must include exactly one action: {flags}")
+    return chosen[0]
+
+
+def _check(parser: KafkaParser, options: Namespace) -> None:
+    for action in ("describe", "delete", "reset_offsets"):
+        if getattr(options, action) and not options.group and not options.all_groups:
+            parser.error(
+                f"Option [{action.replace('_', '-')}] takes one of these options: [group], [all-groups]"
+            )
+    if options.delete_offsets and not (options.group and options.topic):
+        parser.error("Option [delete-offsets] takes the following options: [group], [topic]")
+    if options.describe and sum((options.members, options.offsets, options.state is not None)) > 1:
+        parser.error("Option [describe] takes at most one of these options: [members], [offsets], [state]")
+    if options.delete and options.topic:
+        parser.error("The consumer does not support topic-specific offset deletion from a consumer group.")
+    if options.reset_offsets:
+        if options.dry_run and options.execute:
+            parser.error("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+        if sum(getattr(options, s) not in (None, False) for s in _SCENARIOS) != 1:
+            names = ", ".join(f"[{s.replace('_', '-')}]" for s in _SCENARIOS)
+            parser.error(f"Option '[reset-offsets]' requires one of the following scenarios: {names}")
+        if not options.from_file and not options.topic and not options.all_topics:
+            parser.error("One of the reset scopes should be defined: --all-topics, --topic.")
+        if not options.dry_run and not options.execute:
+            print("WARN: No action will be performed as the --execute option is missing.", file=sys.stderr)
+
+
+def _groups(cluster: Cluster, options: Namespace) -> list[str]:
+    from headrace.cli.admin import groups
+
+    if options.all_groups:
+        return [listing.group for listing in groups.listings(cluster)]
+    chosen: list[str] = options.group
+    return chosen
+
+
+def _list(cluster: Cluster, options: Namespace) -> int:
+    from headrace.cli.admin import groups
+    from headrace.cli.groups import choose
+
+    states = choose(options.state or None, groups.STATES, "states")
+    types = choose(options.type or None, groups.TYPES, "types")
+    found = groups.listings(cluster, states, types)
+    if options.state is None and options.type is None:
+        for listing in found:
+            print(listing.group)
+    else:
+        group_tables.listings(found, types=options.type is not None, states=options.state is not None)
+    return Exit.OK
+
+
+def _describe(cluster: Cluster, options: Namespace) -> int:
+    from headrace.cli.admin import groups, lag
+    from headrace.cli.raw.refused import RequestRefused
+    from headrace.wire.errors import ErrorCode
+
+    for group in sorted(set(_groups(cluster, options))):
+        try:
+            description = groups.describe(cluster, group)
+        except RequestRefused as refused:
+            if refused.error == ErrorCode.GROUP_ID_NOT_FOUND:
+                raise Failure(f"Group {group} not found.") from None
+            raise
+        if options.members:
+            group_tables.members(description, verbose=options.verbose)
+        elif options.state is not None:
+            group_tables.state(description, cluster.nodes, verbose=options.verbose)
+        else:
+            group_tables.offsets(description, lag.of_group(cluster, description), verbose=options.verbose)
+    return Exit.OK
+
+
+def _delete(cluster: Cluster, options: Namespace) -> int:
+    from headrace.cli.admin import groups
+    from headrace.cli.raw.refused import RequestRefused
+
+    failed: dict[str, str] = {}
+    deleted: list[str] = []
+    for group in _groups(cluster, options):
+        try:
+            groups.delete(cluster, group)
+            deleted.append(group)
+        except RequestRefused as refused:
+            failed[group] = refused.sentence
+    names = ", ".join(f"'{group}'" for group in deleted)
+    if not failed:
+        print(f"Deletion of requested consumer groups ({names}) was successful.")
+        return Exit.OK
+    print("\nError: Deletion of some consumer groups failed:")
+    for group, why in failed.items():
+        print(f"* Group '{group}' could not be deleted due to: {why}")
+    if deleted:
+        print(f"\nThese consumer groups were deleted successfully: {names}")
+    return Exit.FAILED
+
+
+def _reset(cluster: Cluster, options: Namespace) -> int:
+    from headrace.cli.admin import group_offsets, reset
+
+    plans: dict[str, Plan] = {}
+    code = Exit.OK
+    for group in _groups(cluster, options):
+        try:
+            reset.check_inactive(cluster, group)
+        except Failure as failure:
+            print(f"\nError: {failure.sentence}")
+            code = Exit.FAILED
+            continue
+        plans[group] = _plan(cluster, group, options)
+        if options.execute and plans[group]:
+            group_offsets.commit(cluster, group, plans[group])
+    if options.export:
+        print(reset.to_csv(plans))
+    else:
+        group_tables.plans(plans)
+    return code
+
+
+def _plan(cluster: Cluster, group: str, options: Namespace) -> Plan:
+    from headrace.cli.admin import reset
+
+    if options.from_file is not None:
+        plans = reset.from_file(cluster, options.from_file, [group], _warn)
+        if group not in plans:
+            print(f"\nError: No reset plan for group {group} found")
+        return plans.get(group, {})
+    partitions = reset.scope(cluster, group, options.topic or [], options.all_topics)
+    if options.to_earliest:
+        return reset.to_earliest(cluster, partitions)
+    if options.to_latest:
+        return reset.to_latest(cluster, partitions)
+    if options.to_current:
+        return reset.to_current(cluster, group, partitions)
+    if options.to_offset is not None:
+        return reset.to_offset(cluster, partitions, options.to_offset, _warn)
+    if options.shift_by is not None:
+        return reset.shift_by(cluster, group, partitions, options.shift_by, _warn)
+    if options.to_datetime is not None:
+        timestamp = times.milliseconds_of(options.to_datetime)
+    else:
+        timestamp = round((time.time() - times.seconds_of(options.by_duration)) * 1000)
+    return reset.to_time(cluster, partitions, timestamp, _warn)
+
+
+def _delete_offsets(cluster: Cluster, options: Namespace) -> int:
+    from headrace.cli.admin import group_offsets, reset
+
+    group = options.group[0]
+    partitions = reset.parse_partitions(cluster, options.topic)
+    error, by_partition = group_offsets.delete_offsets(cluster, group, partitions)
+    outcome = {p: by_partition.get(p, error) for p in partitions}
+    group_tables.deleted_offsets(group, error, outcome)
+    return Exit.FAILED if any(outcome.values()) else Exit.OK
+
+
+def _validate_regex(expression: str) -> int:
+    import re2
+
+    try:
+        re2.compile(expression)
+        print(f"The regular expression `{expression}` is valid.")
+    except re2.error as error:
+        print(f"The regular expression `{expression}` is invalid: {error}.")
+    return Exit.OK
+
+
+def _warn(sentence: str) -> None:
+    print(f"\nWarn: {sentence}")
