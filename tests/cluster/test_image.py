@@ -130,6 +130,7 @@ def test_a_change_leaves_the_old_image_as_it_was_and_shares_what_it_does_not_tou
     assert new.topics_by_id[uuid.UUID(int=3)] is new.topics["t2"]
     assert new.topics["t5"] is old.topics["t5"]
     assert new.configs is old.configs
+    assert new.topic_configs("t5") is old.topic_configs("t5")
     assert new.brokers is old.brokers
 
 

@@ -10,6 +10,7 @@ import enum
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 NO_LEADER = -1
@@ -19,6 +20,10 @@ AccessRule = tuple[int, str, int, str, str, int, int]
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Who a quota is for: (("user", "alice"), ("client-id", None)); None stands for the default entity."""
+
+
+_NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+"""One object for all who have none, so that `is` tells whether settings changed."""
 
 
 class ResourceType(enum.IntEnum):
@@ -127,14 +132,14 @@ class MetadataImage:
         return broker is not None and broker.active
 
     def topic_configs(self, topic: str) -> Mapping[str, str]:
-        return self.configs.get(ConfigResource(ResourceType.TOPIC, topic), {})
+        return self.configs.get(ConfigResource(ResourceType.TOPIC, topic), _NO_SETTINGS)
 
     def broker_configs(self, broker_id: int) -> Mapping[str, str]:
-        return self.configs.get(ConfigResource(ResourceType.BROKER, str(broker_id)), {})
+        return self.configs.get(ConfigResource(ResourceType.BROKER, str(broker_id)), _NO_SETTINGS)
 
     def cluster_configs(self) -> Mapping[str, str]:
         """The cluster-wide dynamic defaults."""
-        return self.configs.get(ConfigResource(ResourceType.BROKER, ""), {})
+        return self.configs.get(ConfigResource(ResourceType.BROKER, ""), _NO_SETTINGS)
 
     def partitions_of(self, broker_id: int) -> Iterator[tuple[Topic, int, Partition]]:
         """Every partition with a replica on this broker."""
