@@ -52,7 +52,7 @@ def test_sigterm_stops_cleanly_and_the_next_start_serves_everything(process):
 
 
 def test_a_data_directory_in_use_is_refused_in_one_sentence(process):
-    with pytest.raises(RuntimeError, match="in use by another broker") as refusal:
+    with pytest.raises(RuntimeError, match="held by another broker") as refusal:
         BrokerProcess(process.data).start()
     assert "Traceback" not in str(refusal.value)
 

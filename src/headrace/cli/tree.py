@@ -25,6 +25,7 @@ COMMANDS = {
     "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
     "produce": Entry("headrace.cli.produce", "Write records to a topic."),
     "consume": Entry("headrace.cli.consume", "Read records from topics."),
+    "up": Entry("headrace.cli.up", "Start a broker."),
     "topics": Entry("headrace.cli.topics", "Create, list, describe, alter and delete topics."),
 }
 
