@@ -137,7 +137,7 @@ def through(value: object) -> object:
         Colour.BLUE,
         Order(1, (Item("a", Decimal("1.5")), Item("b")), Colour.RED, [1, 2], Order(2, ())),
     ],
-    ids=lambda value: f"{type(value).__name__}-{str(value)[:24]!a}",
+    ids=lambda value: type(value).__name__,
 )
 def test_a_value_comes_back_equal_and_of_the_same_type(value: object) -> None:
     result = through(value)

@@ -414,10 +414,11 @@ def test_python_writes_the_very_bytes_java_writes(name: str) -> None:
     assert encode(CASES[name], classes=CLASSES) == JAVA[name]
 
 
-@pytest.mark.parametrize("name", OTHER_BYTES)
+@pytest.mark.parametrize("name", sorted(OTHER_BYTES))
 def test_what_python_writes_otherwise_reads_the_same(name: str) -> None:
     again = decode(encode(CASES[name], classes=CLASSES), classes=CLASSES)
-    assert repr(again) == repr(decode(JAVA[name], classes=CLASSES))
+    java = decode(JAVA[name], classes=CLASSES)
+    assert again == java or (isinstance(java, Exception) and vars(again) == vars(java))
 
 
 def test_javas_nan_is_one() -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.services.hessian2.classes import JavaClass
-from headrace.services.hessian2.convert import converter_for, initialise
+from headrace.services.hessian2.convert import Converter, converter_for, exact_type, initialise
 from headrace.services.hessian2.errors import Hessian2Error
-from headrace.services.hessian2.input import Input, ObjectReader
+from headrace.services.hessian2.input import READERS, Input, ObjectReader
 from headrace.services.hessian2.java_builders import Builder
 from headrace.services.hessian2.values import JavaException, JavaObject, StackTraceElement
 
@@ -65,14 +65,15 @@ def enum_reader(java_class: JavaClass, names: tuple[str, ...]) -> ObjectReader:
 def bean_reader(java_class: JavaClass, names: tuple[str, ...]) -> ObjectReader:
     cls: Any = java_class.type
     by_name = {each.java_name: each for each in java_class.fields}
-    plan: list[tuple[str | None, Any]] = []
+    # Per field on the wire: its argument of `__init__`, the type that needs no conversion, and the conversion.
+    plan: list[tuple[str | None, type | None, Converter | None]] = []
     for name in names:
         field = by_name.get(name)
         if field is None:
-            plan.append((None, None))
+            plan.append((None, None, None))
         else:
             convert = converter_for(field.annotation) if java_class.kind == "bean" else None
-            plan.append((field.argument, convert))
+            plan.append((field.argument, exact_type(field.annotation), convert))
     missing = {
         each.argument: None for each in java_class.fields if each.required and each.java_name not in names
     }
@@ -81,10 +82,16 @@ def bean_reader(java_class: JavaClass, names: tuple[str, ...]) -> ObjectReader:
         bean = cls.__new__(cls)
         source.enter(bean)
         arguments: dict[str, Any] = dict(missing)
-        for argument, convert in plan:
-            value = source.read()
+        data = source.data
+        for argument, exact, convert in plan:
+            pos = source.pos
+            tag = data[pos]
+            source.pos = pos + 1
+            value = READERS[tag](source, tag)
             if argument is not None:
-                arguments[argument] = value if convert is None or value is None else convert(value)
+                if type(value) is not exact and convert is not None and value is not None:
+                    value = convert(value)
+                arguments[argument] = value
         source.leave()
         initialise(java_class, bean, arguments)
         return bean

@@ -153,6 +153,11 @@ def _write_throwable(
     output.write(message)
 
 
-@lru_cache(maxsize=1024)
 def _definition(class_name: str, fields: tuple[str, ...]) -> Definition:
-    return Definition(class_name, fields)
+    # An object of an unknown class may be echoed from the wire: keep only definitions of a sensible size.
+    if len(class_name) + sum(map(len, fields)) > 4096:
+        return Definition(class_name, fields)
+    return _kept_definition(class_name, fields)
+
+
+_kept_definition = lru_cache(maxsize=1024)(Definition)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -45,6 +45,22 @@ def converter_for(annotation: Any) -> Converter | None:
     if not isinstance(origin, type):
         return None
     return _collection(origin, typing.get_args(annotation))
+
+
+def exact_type(annotation: Any) -> type | None:
+    """The type whose values fit the annotation as they are; a quick answer for the commonest."""
+    origin = typing.get_origin(annotation)
+    if origin is Annotated:
+        return exact_type(typing.get_args(annotation)[0])
+    if origin in (typing.Union, types.UnionType):
+        members = [member for member in typing.get_args(annotation) if member is not types.NoneType]
+        return exact_type(members[0]) if len(members) == 1 else None
+    if not isinstance(annotation, type):
+        return None
+    for base in (bool, int, float, str):
+        if issubclass(annotation, base) and not issubclass(annotation, Enum):
+            return base
+    return annotation if converter_for(annotation) is not None else None
 
 
 def _plain(cls: type[Any]) -> Converter | None:
@@ -172,23 +188,28 @@ def _collection(origin: type[Any], arguments: tuple[Any, ...]) -> Converter | No
         return _to_dict(key, item)
     if issubclass(origin, tuple) and arguments and arguments[-1] is not Ellipsis:
         return _to_fixed_tuple([converter_for(argument) for argument in arguments])
-    element = converter_for(arguments[0]) if arguments else None
     if issubclass(origin, tuple):
-        return _to_items(tuple, element)
-    if issubclass(origin, AbstractSet):
-        return _to_items(frozenset if issubclass(origin, frozenset) else set, element)
-    if issubclass(origin, Collection) or issubclass(origin, Sequence):
-        return _to_items(list, element)
-    return None
+        make: type[Any] = tuple
+    elif issubclass(origin, AbstractSet):
+        make = frozenset if issubclass(origin, frozenset) else set
+    elif issubclass(origin, Collection):
+        make = list
+    else:
+        return None
+    if not arguments:
+        return _to_items(make, None, None)
+    return _to_items(make, converter_for(arguments[0]), exact_type(arguments[0]))
 
 
-def _to_items(make: type[Any], element: Converter | None) -> Converter:
+def _to_items(make: type[Any], element: Converter | None, exact: type | None) -> Converter:
+    fitting = {exact, types.NoneType}
+
     def convert_items(value: Any) -> Any:
         if value is None:
             return None
         if not isinstance(value, list | tuple | set | frozenset):
             raise _mismatch(value, make)
-        if element is None:
+        if element is None or set(map(type, value)) <= fitting:
             return value if type(value) is make else make(value)
         return make([None if item is None else element(item) for item in value])
 

@@ -19,8 +19,9 @@ from headrace.services.hessian2.java_builders import BUILDERS
 
 MAX_DEPTH = 256
 MAX_OBJECTS = 1_000_000
-# Definitions come from the wire, so what is kept of them between bodies has a limit.
-_MAX_KEPT_READERS = 1024
+# Definitions come from the wire, so what is kept of them between bodies has its limits.
+_MAX_KEPT = 1024
+_MAX_KEPT_NAMES = 4096
 
 
 class Decoder(Input):
@@ -57,12 +58,12 @@ class Decoder(Input):
 
     def object_reader(self, class_name: str, fields: tuple[str, ...]) -> ObjectReader:
         kept = self._classes.readers
-        key = (class_name, fields)
-        reader: ObjectReader | None = kept.get(key)
+        reader: ObjectReader | None = kept.get((class_name, fields))
         if reader is None:
             reader = self._make_reader(class_name, fields)
-            if len(kept) < _MAX_KEPT_READERS:
-                kept[key] = reader
+            known = class_name in self._classes.by_name or class_name in BUILDERS
+            if known and len(kept) < _MAX_KEPT and sum(map(len, fields)) < _MAX_KEPT_NAMES:
+                kept[class_name, fields] = reader
         return reader
 
     def _make_reader(self, class_name: str, fields: tuple[str, ...]) -> ObjectReader:

@@ -193,7 +193,11 @@ def write_double(output: Output, value: float) -> None:
 
 
 def write_str(output: Output, value: str) -> None:
-    output.out += encode_string(value)
+    if value.isascii() and len(value) < 0x20:
+        output.out.append(len(value))
+        output.out += value.encode("ascii")
+    else:
+        output.out += encode_string(value)
 
 
 def write_bytes(output: Output, value: bytes | bytearray | memoryview) -> None:

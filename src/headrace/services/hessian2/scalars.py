@@ -110,30 +110,26 @@ def read_date(source: Input, tag: int) -> datetime:
         ) from None
 
 
-def read_string_1(source: Input, tag: int) -> str:
+def read_string_1(source: Input, length: int) -> str:
+    """The shortest strings, whose tag is their length; and any other once its length is known."""
     start = source.pos
-    end = start + tag
+    end = start + length
     piece = source.data[start:end]
-    if piece.isascii() and len(piece) == tag:
+    if piece.isascii() and len(piece) == length:
         source.pos = end
         return piece.decode("ascii")
-    return read_units(source, tag)
+    source.pos = end = measure(source.data, start, length)
+    return decode_units(source.data[start:end])
 
 
 def read_string_2(source: Input, tag: int) -> str:
     length = ((tag - 0x30) << 8) + source.data[source.pos]
     source.pos += 1
-    return read_units(source, length)
+    return read_string_1(source, length)
 
 
 def read_string_3(source: Input, tag: int) -> str:
-    return read_units(source, int.from_bytes(source.take(2), "big"))
-
-
-def read_units(source: Input, length: int) -> str:
-    start = source.pos
-    source.pos = end = measure(source.data, start, length)
-    return decode_units(source.data[start:end])
+    return read_string_1(source, int.from_bytes(source.take(2), "big"))
 
 
 def read_string_chunks(source: Input, tag: int) -> str:

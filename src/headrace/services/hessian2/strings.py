@@ -13,6 +13,7 @@ from headrace.services.hessian2.errors import Hessian2Error
 CHUNK = 0x8000
 _CONTINUATION = bytes(range(0x80, 0xC0))
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+_FOUR_BYTES = re.compile(b"[\xf0-\xf7]")
 _HIGH_SURROGATE = re.compile("[\ud800-\udbff]")
 
 
@@ -69,7 +70,7 @@ def decode_units(raw: bytes) -> str:
         text = raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise Hessian2Error(f"A string holds bytes that are no UTF-8: {error.reason}.") from None
-    if max(text, default="") > "\uffff":
+    if _FOUR_BYTES.search(raw):
         raise Hessian2Error("A string holds a four-byte character, where Java writes two surrogates.")
     if b"\xed" in raw:
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
