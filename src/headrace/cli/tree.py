@@ -21,12 +21,13 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "groups": Entry("headrace.cli.groups", "List, describe, reset and delete consumer groups."),
-    "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
-    "produce": Entry("headrace.cli.produce", "Write records to a topic."),
-    "consume": Entry("headrace.cli.consume", "Read records from topics."),
     "up": Entry("headrace.cli.up", "Start a broker."),
     "topics": Entry("headrace.cli.topics", "Create, list, describe, alter and delete topics."),
+    "produce": Entry("headrace.cli.produce", "Write records to a topic."),
+    "consume": Entry("headrace.cli.consume", "Read records from topics."),
+    "groups": Entry("headrace.cli.groups", "List, describe, reset and delete consumer groups."),
+    "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
+    "kafka": Entry("headrace.cli.kafka", "Kafka's own tools, with their flags and their output."),
 }
 
 

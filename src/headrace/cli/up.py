@@ -80,12 +80,8 @@ def _run(file: Path | None, overrides: dict[str, str]) -> None:
     from headrace.broker.run import run
     from headrace.config.broker import BrokerConfig
     from headrace.config.definition import ConfigError
-    from headrace.config.properties import read_properties
 
-    try:
-        given = read_properties(file) if file is not None else {}
-    except OSError as error:
-        raise Failure(f"Cannot read {file}: {error.strerror}. Give --config a file that exists.") from None
+    given = properties.load(file) if file is not None else {}
     if "listeners" not in given:
         overrides = {"listeners": f"PLAINTEXT://{DEFAULT_LISTEN}", **overrides}
     if not {"log.dirs", "log.dir"} & given.keys():

@@ -19,15 +19,15 @@ class Tool(NamedTuple):
 
 
 TOOLS = {
+    "topics": Tool("topics", "Create, list, describe, alter and delete topics."),
+    "console-producer": Tool("console_producer", "Write lines of standard input to a topic."),
+    "console-consumer": Tool("console_consumer", "Print the records of topics."),
+    "consumer-groups": Tool("consumer_groups", "List, describe, reset and delete consumer groups."),
+    "configs": Tool("configs", "Describe and alter settings of topics, brokers and groups."),
     "get-offsets": Tool("get_offsets", "Print offsets of partitions: earliest, latest, by time."),
     "delete-records": Tool("delete_records", "Delete the records of partitions before an offset."),
     "log-dirs": Tool("log_dirs", "Show what is in the brokers' log directories."),
     "broker-api-versions": Tool("broker_api_versions", "Show the versions of each API that brokers offer."),
-    "consumer-groups": Tool("consumer_groups", "List, describe, reset and delete consumer groups."),
-    "configs": Tool("configs", "Describe and alter settings of topics, brokers and groups."),
-    "console-producer": Tool("console_producer", "Write lines of standard input to a topic."),
-    "console-consumer": Tool("console_consumer", "Print the records of topics."),
-    "topics": Tool("topics", "Create, list, describe, alter and delete topics."),
 }
 
 
