@@ -208,13 +208,18 @@ class Runtime:
 
     async def shutdown_async(self) -> None:
         """Deregister everything, let calls under way finish, close."""
-        await self.run_async(self._shutdown())
+        if self._loop is not None:
+            await self.run_async(self._shutdown())
+            await asyncio.to_thread(self._leave_loop)
 
     def shutdown(self) -> None:
-        """Deregister everything, let calls under way finish, close, and end the loop's thread."""
-        if self._loop is None:
-            return
-        self.run(self._shutdown())
+        """Deregister everything, let calls under way finish, close."""
+        if self._loop is not None:
+            self.run(self._shutdown())
+            self._leave_loop()
+
+    def _leave_loop(self) -> None:
+        """End the thread of our own loop; a loop that was lent goes on."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
