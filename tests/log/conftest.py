@@ -50,6 +50,9 @@ class ManualClock:
         return timer
 
     async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
         woken = asyncio.get_running_loop().create_future()
         self.call_later(seconds, lambda: woken.done() or woken.set_result(None))
         await woken

@@ -1,0 +1,213 @@
+"""The background work happens when it is due, waits for disks in threads, and survives failures."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from headrace.log.checkpoints import HIGH_WATERMARK, LOG_START, RECOVERY_POINT, read_checkpoint
+from headrace.log.config import LogConfig
+from headrace.log.environment import Environment
+from headrace.log.files import FileHandle, Files
+from headrace.log.maintenance import LogMaintenance
+from headrace.log.manager import LogManager
+from headrace.wire.errors import ErrorCode, KafkaError
+
+
+class WatchedFiles(Files):
+    """Counts syncs, notes in which threads they happen, and can hold or fail them."""
+
+    __slots__ = ("failing", "gate", "synced", "threads")
+
+    def __init__(self):
+        self.synced = []
+        self.threads = set()
+        self.gate = None
+        self.failing = False
+
+    def open(self, path, *, writable=False, create=False):
+        plain = super().open(path, writable=writable, create=create)
+        handle = WatchedHandle(os.dup(plain.fd), path, writable)
+        handle.files = self
+        return handle
+
+
+class WatchedHandle(FileHandle):
+    __slots__ = ("files",)
+
+    def sync(self):
+        self.files.synced.append(os.path.basename(self.path))
+        self.files.threads.add(threading.get_ident())
+        if self.files.gate is not None:
+            assert self.files.gate.wait(30)
+        if self.files.failing:
+            raise OSError(errno.EIO, "Input/output error", self.path)
+        super().sync()
+
+
+@pytest.fixture
+def files():
+    return WatchedFiles()
+
+
+@pytest.fixture
+def maintenance(tmp_path, clock, files):
+    manager = LogManager([str(tmp_path / "data")], environment=Environment(clock=clock, files=files))
+    manager.open()
+    with ThreadPoolExecutor(4) as executor:
+        yield LogMaintenance(manager, executor)
+        if files.gate is not None:
+            files.gate.set()
+    manager.release()
+
+
+async def test_many_waiters_share_one_fsync_and_it_runs_in_a_thread(maintenance, files, lab):
+    log = maintenance.manager.create("t", 0, LogConfig(flush_messages=1))
+    files.gate = threading.Event()
+    waiters = []
+    for number in range(20):
+        result = log.append_as_leader(lab.batch(b"%d" % number), leader_epoch=0)
+        assert log.must_flush
+        waiters.append(maintenance.flusher.flush_through(log, result.last_offset + 1))
+    files.synced.clear()
+    files.gate.set()
+    await asyncio.gather(*waiters)
+    assert log.recovery_point == 20
+    assert files.synced.count(f"{0:020d}.log") <= 2
+    assert threading.get_ident() not in files.threads
+    assert maintenance.flusher.flush_through(log, 20).done()
+
+
+async def test_a_failed_fsync_fails_every_waiter_and_the_log_returns_when_the_disk_does(
+    maintenance, files, lab
+):
+    log = maintenance.manager.create("t", 0, LogConfig())
+    lab.append(log, b"a")
+    files.failing = True
+    waiters = [maintenance.flusher.flush_through(log, 1) for _ in range(3)]
+    for waiter in waiters:
+        with pytest.raises(KafkaError) as caught:
+            await waiter
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(KafkaError):
+        await maintenance.flusher.flush_through(log, 1)
+    files.failing = False
+    await maintenance.retry_offline()
+    assert log.offline_reason is None
+    assert lab.append(log, b"b") == 1
+    await maintenance.flusher.flush_through(log, 2)
+
+
+async def test_flush_ms_brings_a_log_to_the_disk_in_time(maintenance, lab, clock):
+    log = maintenance.manager.create("t", 0, LogConfig(flush_ms=1000))
+    lazy = maintenance.manager.create("lazy", 0, LogConfig())
+    lab.append(log, b"a")
+    lab.append(lazy, b"a")
+    clock.advance(999)
+    await maintenance.flush_due()
+    assert log.recovery_point == 0
+    clock.advance(1)
+    await maintenance.flush_due()
+    assert log.recovery_point == 1
+    assert lazy.recovery_point == 0
+
+
+async def test_a_finished_segment_is_brought_to_the_disk(maintenance, files, lab):
+    log = maintenance.manager.create("t", 0, LogConfig(segment_bytes=100))
+    lab.append(log, b"a" * 30)
+    lab.append(log, b"b" * 30)
+    await maintenance.flush_due()
+    assert f"{0:020d}.index" in files.synced
+    assert log.recovery_point == 2
+    files.synced.clear()
+    await maintenance.flush_due()
+    assert files.synced == []
+
+
+async def test_retention_and_the_waste_basket(maintenance, lab, clock):
+    manager = maintenance.manager
+    log = manager.create("t", 0, LogConfig(segment_bytes=100, retention_ms=1000, file_delete_delay_ms=500))
+    for _ in range(3):
+        lab.append(log, b"a" * 30)
+    log.set_high_watermark(3)
+    clock.advance(1001)
+    await maintenance.apply_retention()
+    assert log.log_start_offset == 3
+    assert any(name.endswith(".deleted") for name in os.listdir(log.directory))
+    await maintenance.empty_trash()
+    assert any(name.endswith(".deleted") for name in os.listdir(log.directory))
+    manager.delete("t", 0)
+    clock.advance(500)
+    await maintenance.empty_trash()
+    assert not any(entry.is_dir() for entry in os.scandir(manager.directories[0].path))
+
+
+async def test_checkpoints_say_where_logs_stand(maintenance, files, lab):
+    manager = maintenance.manager
+    log = manager.create("t", 0, LogConfig())
+    for _ in range(5):
+        lab.append(log, b"a")
+    log.set_high_watermark(4)
+    log.delete_records(2)
+    log.flush()
+    lab.append(log, b"a")
+    await maintenance.checkpoint_recovery_points()
+    await maintenance.checkpoint_log_starts()
+    await maintenance.checkpoint_high_watermarks()
+    path = manager.directories[0].path
+    read = {name: read_checkpoint(files, path, name) for name in (RECOVERY_POINT, LOG_START, HIGH_WATERMARK)}
+    assert read == {RECOVERY_POINT: {("t", 0): 6}, LOG_START: {("t", 0): 2}, HIGH_WATERMARK: {("t", 0): 4}}
+    files.synced.clear()
+    await maintenance.checkpoint_high_watermarks()
+    assert files.synced == [], "nothing has changed"
+
+
+async def test_a_checkpoint_that_cannot_be_written_takes_the_directory_offline_until_it_works(
+    maintenance, files, lab
+):
+    manager = maintenance.manager
+    log = manager.create("t", 0, LogConfig())
+    lab.append(log, b"a")
+    log.set_high_watermark(1)
+    files.failing = True
+    await maintenance.checkpoint_high_watermarks()
+    assert manager.online_directories == []
+    with pytest.raises(KafkaError):
+        lab.append(log, b"b")
+    await maintenance.retry_offline()
+    assert manager.online_directories == []
+    files.failing = False
+    await maintenance.retry_offline()
+    assert lab.append(log, b"b") == 1
+
+
+async def test_everything_happens_on_the_clock(maintenance, lab, clock):
+    manager = maintenance.manager
+    log = manager.create("t", 0, LogConfig(flush_ms=50, retention_ms=1000))
+    running = asyncio.create_task(maintenance.run())
+    await asyncio.sleep(0)
+    lab.append(log, b"a")
+    log.set_high_watermark(1)
+
+    async def until(condition):
+        for _ in range(2000):
+            if condition():
+                return
+            clock.advance(50)
+            await asyncio.sleep(0.001)
+        raise AssertionError("it never happened")
+
+    await until(lambda: log.recovery_point == 1)
+    await until(
+        lambda: read_checkpoint(Files(), manager.directories[0].path, HIGH_WATERMARK) == {("t", 0): 1}
+    )
+    clock.advance(400_000)
+    await until(lambda: log.log_start_offset == 1)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
