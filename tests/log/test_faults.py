@@ -237,7 +237,7 @@ def test_running_out_of_descriptors_does_not_take_the_log_offline(lab, faults):
 
 
 def test_a_flush_syncs_the_active_log_alone_and_sealed_segments_with_their_indexes(lab, faults):
-    log = lab.open(segment_bytes=200)
+    log = lab.open(segment_bytes=200, index_interval_bytes=0)
     lab.append(log, b"a" * 30)
     log.flush()
     faults.synced.clear()

@@ -122,7 +122,7 @@ async def test_a_finished_segment_is_brought_to_the_disk(maintenance, files, lab
     lab.append(log, b"a" * 30)
     lab.append(log, b"b" * 30)
     await maintenance.flush_due()
-    assert f"{0:020d}.index" in files.synced
+    assert f"{0:020d}.timeindex" in files.synced
     assert log.recovery_point == 2
     files.synced.clear()
     await maintenance.flush_due()

@@ -89,9 +89,16 @@ class SparseIndex:
         self.written = self.count
 
     def sync(self) -> None:
-        """Bring every entry to the disk."""
+        """Bring every entry to the disk; from then on the file exists, though it may be empty."""
         self.write()
-        self._files.open(self.path, writable=True, create=True).sync()
+        handle = self._files.open(self.path, writable=True, create=True)
+        if self.written:
+            handle.sync()
+
+    @property
+    def unwritten(self) -> int:
+        """Entries that only memory has."""
+        return self.count - self.written
 
     def entry(self, number: int, *, nowait: bool = False) -> Entry:
         if number >= self._tail_start and self._firsts is not None and self._seconds is not None:
@@ -125,10 +132,8 @@ class SparseIndex:
         return self._position_after(column, value - 1, False)[0]
 
     def truncate(self, count: int) -> None:
-        """Keep the first `count` entries."""
-        if count >= self.count:
-            return
-        if count < self.written or count == 0:
+        """Keep the first `count` entries, and nothing else in the file."""
+        if count <= self.written:
             handle = self._files.open(self.path, writable=True, create=True)
             handle.truncate(count * self._struct.size)
             self.written = count

@@ -7,6 +7,7 @@ recovery.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import uuid
@@ -227,6 +228,10 @@ class LogLifecycle:
         """On the event loop: note what a flush covers. With `snapshot`, the producers' state is saved with
         it, so that recovery from this point need not look further back."""
         store = self._store or self.load()
+        with contextlib.suppress(
+            OSError
+        ):  # An index on a full disk is caught up later; the log is what counts.
+            store.active.write_indexes()
         data = encode_snapshot(store.producers.entries.values()) if snapshot else None
         return FlushJob(self, store, self.log_end_offset, self._truncations, data)
 

@@ -31,6 +31,7 @@ from headrace.wire.errors import ErrorCode, KafkaError
 logger = logging.getLogger(__name__)
 
 _RECOVERY_THREADS = 4
+_CLOSING_THREADS = 8
 
 ConfigFor = Callable[[str], LogConfig]
 
@@ -40,6 +41,14 @@ def _load_quietly(log: PartitionLog) -> None:
         log.load()
     except KafkaError as error:
         logger.error("%s", error.message)
+
+
+def _close_quietly(log: PartitionLog) -> ReopenFacts:
+    try:
+        return log.close()
+    except KafkaError as error:
+        logger.error("%s", error.message)
+        return ReopenFacts()
 
 
 class LogManager:
@@ -209,19 +218,16 @@ class LogManager:
     def close(self) -> None:
         """Bring everything to the disk; the mark of a clean stop is written where all of it succeeded."""
         for directory in self.online_directories:
-            summary = {}
-            clean = True
-            for log in self.logs_in(directory):
-                try:
-                    facts = log.close()
-                except KafkaError as error:
-                    logger.error("%s", error.message)
-                    facts = ReopenFacts()
-                clean = clean and facts.clean
-                summary[log.topic, log.partition] = facts, log.topic_id
+            logs = self.logs_in(directory)
+            with ThreadPoolExecutor(_CLOSING_THREADS, "closing") as executor:
+                facts = list(executor.map(_close_quietly, logs))
+            summary = {
+                (log.topic, log.partition): (fact, log.topic_id)
+                for log, fact in zip(logs, facts, strict=True)
+            }
             try:
                 self.write_checkpoints(directory)
-                if clean:
+                if all(fact.clean for fact in facts):
                     directory.put_clean_stop(summary)
             except OSError as error:
                 logger.error("Data directory %s could not be closed cleanly: %s.", directory.path, error)

@@ -64,9 +64,10 @@ def load_log(
     if distrust_cache:
         for segment in segments:
             segment.handle().forget_cache()
-    for segment in segments:
-        if not _has_indexes(segment, names):
-            _recover_segment(segment, segment.base_offset, config, epochs)
+    unchecked = len(segments) if clean else segments.index_of(recovery_point)
+    for number in range(unchecked):
+        if not _has_indexes(segments[number], names):
+            _recover_segment(segments[number], 0, config, epochs)
     if clean:
         log_end_offset = _end_offset(segments.active, known_end)
     else:

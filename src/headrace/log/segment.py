@@ -29,6 +29,7 @@ from headrace.wire.errors import ErrorCode, KafkaError
 MAX_RELATIVE_OFFSET = 2**31 - 1
 _SCAN_BYTES = 8192
 _BULK_BYTES = 1024 * 1024
+_WAITING_ENTRIES = 32
 
 
 class Location(NamedTuple):
@@ -117,9 +118,10 @@ class Segment:
         return segment_path(self.directory, self.base_offset, kind) + self.suffix
 
     def create_files(self, preallocate: int = 0) -> None:
+        """Make the .log file; the indexes get theirs with their first entries, or when the segment is
+        synced."""
         try:
-            for kind in (".log", ".index", ".timeindex"):
-                self._environment.files.create(self.path(kind))
+            self._environment.files.create(self.path(".log"))
             if preallocate:
                 self.handle(writable=True).preallocate(preallocate)
                 self.preallocated = True
@@ -221,6 +223,12 @@ class Segment:
         if timestamp > self._indexed_timestamp:
             self.time_index.append(timestamp, self.max_timestamp_offset - self.base_offset)
             self._indexed_timestamp = timestamp
+
+    def write_indexes(self) -> None:
+        """Bring index entries to their files if many wait, so that recovery finds its place in them."""
+        if self.offset_index.unwritten >= _WAITING_ENTRIES:
+            self.offset_index.write()
+            self.time_index.write()
 
     def cut_partial_write(self) -> None:
         """Remove what a failed append left beyond the last whole batch."""
