@@ -140,10 +140,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._parsing:
             return
         self._parsing = True
+        self.outbox.gather()
         try:
             self._serve_frames()
         finally:
             self._parsing = False
+            self.outbox.release()
 
     def _serve_frames(self) -> None:
         listener, outbox = self._listener, self.outbox

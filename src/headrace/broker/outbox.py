@@ -16,6 +16,8 @@ from concurrent.futures import Executor
 from headrace.wire.fetch import Part, Slice
 
 PIECE = 128 * 1024
+GATHER_MOST = 8 * 1024
+"""How much of small replies may be held back while more requests are being served."""
 
 
 class Reply:
@@ -45,6 +47,9 @@ class Outbox:
         self._paused = False
         self._reading = False
         self._closed = False
+        self._gathering = False
+        self._gathered: list[bytes | bytearray] = []
+        self._gathered_size = 0
 
     @property
     def waiting(self) -> int:
@@ -56,6 +61,14 @@ class Outbox:
         """Bytes are left over that the peer does not take now."""
         return self._paused or bool(self._parts)
 
+    def gather(self) -> None:
+        """Collect small replies until `release`: requests that arrive together are answered in one write."""
+        self._gathering = True
+
+    def release(self) -> None:
+        self._gathering = False
+        self._write_gathered()
+
     def send(self, data: bytes | bytearray) -> None:
         """Reply at once when nothing is ahead of it."""
         if self._replies or self._parts:
@@ -63,8 +76,20 @@ class Outbox:
             reply.parts = (data,)
             self._replies.append(reply)
             self._pump()
+        elif self._gathering:
+            self._gathered.append(data)
+            self._gathered_size += len(data)
+            if self._gathered_size >= GATHER_MOST:
+                self._write_gathered()
         else:
             self._transport.write(data)
+
+    def _write_gathered(self) -> None:
+        gathered = self._gathered
+        if gathered:
+            self._transport.write(gathered[0] if len(gathered) == 1 else b"".join(gathered))
+            gathered.clear()
+            self._gathered_size = 0
 
     def send_parts(self, parts: Sequence[Part]) -> None:
         self.resolve(self.reserve(), parts)
@@ -95,6 +120,7 @@ class Outbox:
         """Write until everything ready is out, the peer is full or a disk must be asked."""
         if self._reading or self._closed:
             return
+        self._write_gathered()
         while not self._paused:
             if not self._parts:
                 if not self._replies or self._replies[0].parts is None:
