@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv pip
 ARGS ?=
 
-.PHONY: help setup run test lint types bench interop faults lock clean
+.PHONY: help setup servers run test lint types bench interop faults lock clean
 
 help:
 	@echo "make run      start one broker on 127.0.0.1:9092, data under ./data"
@@ -28,7 +28,14 @@ $(VENV)/.all: $(BIN)/uv requirements/all.lock pyproject.toml
 	@$(UV) install -q --no-deps -e .
 	@touch $@ $(VENV)/.base
 
-setup: $(VENV)/.all
+setup: $(VENV)/.all servers
+
+# Real Redis and MariaDB for the client's tests, which start their own; without root the tests name the packages.
+servers:
+	@command -v redis-server >/dev/null && test -x /usr/sbin/mariadbd || test "$$(id -u)" != 0 || \
+		! command -v apt-get >/dev/null || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server mariadb-server-core; } \
+		>/dev/null
 
 run: $(VENV)/.base
 	@$(BIN)/headrace up $(ARGS)

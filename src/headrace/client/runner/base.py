@@ -79,7 +79,12 @@ class BaseRunner(Generic[K, V, R]):
         self._max_in_flight = max_in_flight
         self._commit_interval = commit_interval
         self._drain_timeout = drain_timeout
-        self._start_offsets = start_offsets
+        self._start_offsets = start_offsets or getattr(handler, "headrace_start_offsets", None)
+        if self._start_offsets is not None and order != "partition":
+            raise ConfigError(
+                'a runner that starts from offsets kept elsewhere needs order="partition": one number per '
+                "partition cannot say which of several records handled side by side are done"
+            )
         self._hooks = tuple(hooks)
         self._dead_letters: DeadLetters | None = None
         if dead_letters:

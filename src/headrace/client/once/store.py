@@ -1,0 +1,41 @@
+"""The memory of ``once``: which ids are done and which are being handled now.
+
+A claim is held under a token until it is done or released, or until its lease has run out because its holder
+died. A store that cannot be asked raises StoreUnavailable; it never guesses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from headrace.client.errors import TryLater
+
+
+class StoreUnavailable(TryLater):
+    """The store does not answer. The record is not handled and comes again later; no attempt is counted."""
+
+
+class AlreadyRunning(TryLater):
+    """Somebody else is handling a record with this id, or died doing so and their lease has not run out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    state: Literal["ours", "done", "running"]
+    left: float = 0.0
+    """When running: seconds until the lease runs out."""
+
+
+class Store(Protocol):
+    def claim(self, name: str, identity: bytes, token: str, lease: float | None) -> Claim:
+        """Claim an id for ``lease`` seconds, or for ever: then a holder that dies keeps it."""
+        ...
+
+    def done(self, name: str, identity: bytes, token: str) -> bool:
+        """The holder has finished. False when the lease had run out and another has claimed it since."""
+        ...
+
+    def release(self, name: str, identity: bytes, token: str) -> None:
+        """The handler failed; the id may be claimed again."""
+        ...
