@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,6 +22,7 @@ from headrace.log.config import LogConfig
 from headrace.log.directory import DirectoryInUse
 from headrace.log.environment import Environment
 from headrace.log.files import Files
+from headrace.log.maintenance import LogMaintenance, MaintenanceSettings
 from headrace.log.manager import LogManager
 from headrace.replica.replicas import Replicas
 from headrace.replica.sessions import FetchSessions
@@ -45,7 +47,8 @@ class Node:
             identity = read_identity(self.logs, self.config)
             sockets = self._bind()
             self.broker_id = identity.broker_id
-            self.replicas = Replicas(self.broker_id, self.logs, self.config, self._disk)
+            self.maintenance = LogMaintenance(self.logs, self._disk, _maintenance_settings(self.config))
+            self.replicas = Replicas(self.broker_id, self.logs, self.config, self.maintenance.flusher)
             self.cluster = await join(
                 self.config,
                 self._registration(identity),
@@ -118,6 +121,7 @@ class Node:
             self.groups,
         )
         self.server = Server(Dispatcher(self.services), _limits(self.config), self.clock, self._disk)
+        self._background = asyncio.get_running_loop().create_task(self.maintenance.run())
         for listener, bound in sockets:
             await self.server.listen(listener.name, bound)
 
@@ -126,6 +130,8 @@ class Node:
         await self.server.close()
         self.groups.close()
         await self.cluster.stop()
+        self._background.cancel()
+        await asyncio.gather(self._background, return_exceptions=True)
         self.logs.close()
         self._disk.shutdown()
 
@@ -171,6 +177,19 @@ def _bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:
             ) from None
         bound.append((listener, one))
     return bound
+
+
+def _maintenance_settings(config: BrokerConfig) -> MaintenanceSettings:
+    return MaintenanceSettings(
+        log_retention_check_interval_ms=config.integer("log.retention.check.interval.ms"),
+        log_flush_offset_checkpoint_interval_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
+        log_flush_start_offset_checkpoint_interval_ms=config.integer(
+            "log.flush.start.offset.checkpoint.interval.ms"
+        ),
+        replica_high_watermark_checkpoint_interval_ms=config.integer(
+            "replica.high.watermark.checkpoint.interval.ms"
+        ),
+    )
 
 
 def _limits(config: BrokerConfig) -> Limits:

@@ -10,12 +10,12 @@ import asyncio
 import uuid
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import Protocol
 
 from headrace.cluster.image import Partition as PartitionState
 from headrace.config.topic import TopicConfig
 from headrace.log.config import LogConfig
+from headrace.log.flusher import GroupFlusher
 from headrace.log.partition import AppendResult, PartitionLog
 from headrace.log.producers import AppendOrigin
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -33,7 +33,8 @@ class Watcher(Protocol):
 class Partition:
     __slots__ = (
         "_committed",
-        "_disk",
+        "_flush_messages",
+        "_flusher",
         "_flushing",
         "_watchers",
         "config",
@@ -54,7 +55,7 @@ class Partition:
         index: int,
         log: PartitionLog,
         config: TopicConfig,
-        disk: Executor,
+        flusher: GroupFlusher,
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
@@ -63,7 +64,7 @@ class Partition:
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = -1
-        self._disk = disk
+        self._flusher = flusher
         self._flushing = False
         self._watchers: set[Watcher] = set()
         self._committed: deque[tuple[int, Committed]] = deque()
@@ -74,6 +75,7 @@ class Partition:
 
     def configure(self, config: TopicConfig) -> None:
         self.config = config
+        self._flush_messages = config.flush_messages
         self.sync_before_ack = config.flush_messages == 1
         self.log.update_config(LogConfig.of(config))
 
@@ -156,8 +158,9 @@ class Partition:
         """Move the high watermark as far as the replicas, and in sync mode the disk, allow."""
         log = self.log
         reached = log.log_end_offset
-        if self.sync_before_ack and log.recovery_point < reached:
-            reached = log.recovery_point
+        if reached - log.recovery_point >= self._flush_messages:
+            if self.sync_before_ack:
+                reached = log.recovery_point
             self._flush()
         if reached > log.high_watermark:
             log.set_high_watermark(reached)
@@ -172,19 +175,15 @@ class Partition:
         if self._flushing:
             return
         self._flushing = True
-        future = asyncio.get_running_loop().run_in_executor(self._disk, self.log.flush)
 
-        def flushed(done: asyncio.Future[int]) -> None:
+        def flushed(done: asyncio.Future[None]) -> None:
             self._flushing = False
-            try:
-                done.result()
-            except (OSError, KafkaError):
+            if done.exception() is not None:
                 self._give_up(ErrorCode.KAFKA_STORAGE_ERROR)
-                return
-            if self.is_leader:
+            elif self.is_leader:
                 self._advance()
 
-        future.add_done_callback(flushed)
+        self._flusher.flush_through(self.log, self.log.log_end_offset).add_done_callback(flushed)
 
     # Watching.
 

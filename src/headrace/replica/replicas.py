@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Collection, Iterator
-from concurrent.futures import Executor
 from typing import Protocol
 
 from headrace.cluster.image import MetadataImage, Topic
 from headrace.cluster.image import Partition as PartitionState
 from headrace.config.broker import BrokerConfig
 from headrace.log.config import LogConfig
+from headrace.log.flusher import GroupFlusher
 from headrace.log.manager import LogManager
 from headrace.log.partition import PartitionLog
 from headrace.replica.partition import Partition
@@ -33,12 +33,12 @@ class LeadershipListener(Protocol):
 
 
 class Replicas:
-    def __init__(self, broker_id: int, logs: LogManager, config: BrokerConfig, disk: Executor) -> None:
+    def __init__(self, broker_id: int, logs: LogManager, config: BrokerConfig, flusher: GroupFlusher) -> None:
         self.broker_id = broker_id
         self.image = MetadataImage()
         self._logs = logs
         self._config = config
-        self._disk = disk
+        self._flusher = flusher
         self._by_name: dict[bytes, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._offline: set[tuple[uuid.UUID, int]] = set()
@@ -140,7 +140,7 @@ class Replicas:
             self._offline.add((topic.id, index))
             return None
         self._offline.discard((topic.id, index))
-        partition = Partition(topic.name, topic.id, index, opened, config, self._disk)
+        partition = Partition(topic.name, topic.id, index, opened, config, self._flusher)
         self._by_name.setdefault(topic.name.encode(), {})[index] = partition
         self._by_id.setdefault(topic.id.bytes, {})[index] = partition
         return partition
