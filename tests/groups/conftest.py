@@ -201,6 +201,9 @@ class Harness:
         self.coordinator.close()
         await self.start()
 
+    async def until_loaded(self) -> None:
+        await asyncio.gather(*self.coordinator._runtime._loads.values())
+
     async def settle(self) -> None:
         for _ in range(10):
             await asyncio.sleep(0)
