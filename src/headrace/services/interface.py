@@ -20,6 +20,7 @@ from headrace.services.javatypes import descriptor, java_type
 F = TypeVar("F", bound=Callable[..., Any])
 Converter = Callable[[Any], Any]
 Writer = Callable[[Any, Any], None]
+REQUIRED: object = inspect.Parameter.empty
 NAME_ATTRIBUTE = "__service_method__"
 INTERFACE_ATTRIBUTE = "__service_interface__"
 
@@ -62,7 +63,11 @@ class ParameterModel:
     java_type: str
     convert: Converter | None
     write: Writer | None
-    required: bool
+    default: object  # `REQUIRED` when there is none
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ class MethodModel:
             elif parameter.required:
                 raise TypeError(f"{self.attribute}() lacks the argument {parameter.name!r}")
             else:
-                values.append(None)
+                values.append(parameter.default)
         if kwargs:
             raise TypeError(f"{self.attribute}() has no argument {next(iter(kwargs))!r}")
         return values
@@ -172,7 +177,6 @@ def _describe_method(cls: type, attribute: str, function: types.FunctionType) ->
                 "an exported method takes plain positional parameters"
             )
         annotation = hints.get(parameter.name, object)
-        required = parameter.default is parameter.empty
         parameters.append(
             ParameterModel(
                 parameter.name,
@@ -180,7 +184,7 @@ def _describe_method(cls: type, attribute: str, function: types.FunctionType) ->
                 java_type(annotation),
                 converter_for(annotation),
                 writer_for(annotation),
-                required,
+                parameter.default,
             )
         )
     returns = hints.get("return", object)

@@ -1,0 +1,1 @@
+"""JSON over HTTP, described by OpenAPI."""

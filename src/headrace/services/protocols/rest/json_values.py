@@ -1,0 +1,96 @@
+"""Values as JSON and back.
+
+Beans are objects with camelCase names, enums their names, dates ISO 8601, decimals and UUIDs text (a JSON number would
+lose digits), bytes base64. Back again, the annotation says what a text is.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import enum
+import json
+import typing
+import uuid
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from headrace.services.hessian2 import DEFAULT_CLASSES, Hessian2Error, JavaObject
+from headrace.services.javatypes import is_bean, java_name
+
+
+def dumps(value: object) -> bytes:
+    """Raises TypeError for what JSON cannot hold."""
+    return json.dumps(
+        value, default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    ).encode()
+
+
+def loads(data: bytes) -> Any:
+    """Raises ValueError for what is not JSON."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, decimal.Decimal | uuid.UUID):
+        return str(value)
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    if isinstance(value, set | frozenset):
+        return list(value)
+    if isinstance(value, JavaObject):
+        return {"class": value.class_name, **value.fields}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if is_bean(type(value)) and not isinstance(value, BaseException):
+        fields = DEFAULT_CLASSES.by_name[java_name(type(value))].fields
+        return {field.java_name: getattr(value, field.attribute) for field in fields}
+    raise TypeError(f"a {type(value).__name__} cannot be sent as JSON")
+
+
+def prepare(value: object, annotation: object) -> object:
+    """A value from JSON, so far as only the annotation can tell what it stands for: bytes are base64 text."""
+    if not isinstance(value, str) or not _is_bytes(annotation):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except ValueError:
+        raise Hessian2Error("Bytes are declared, but the text is no base64.") from None
+
+
+def from_text(text: str, annotation: object) -> object:
+    """A value from a query string, where everything is text."""
+    base = _base(annotation)
+    if base is bool and text in ("true", "false"):
+        return text == "true"
+    if isinstance(base, type) and issubclass(base, int) and not issubclass(base, bool | enum.Enum):
+        return int(text) if text.lstrip("-").isdecimal() else text
+    if isinstance(base, type) and issubclass(base, float):
+        try:
+            return float(text)
+        except ValueError:
+            return text
+    return prepare(text, annotation)
+
+
+def _base(annotation: object) -> object:
+    if typing.get_origin(annotation) is Annotated:
+        return _base(typing.get_args(annotation)[0])
+    present = [arg for arg in typing.get_args(annotation) if arg is not type(None)]
+    if type(None) in typing.get_args(annotation) and len(present) == 1:
+        return _base(present[0])
+    return annotation
+
+
+def _is_bytes(annotation: object) -> bool:
+    return _base(annotation) in (bytes, bytearray)
