@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as reference_murmur2
 
@@ -32,12 +32,14 @@ def test_murmur2_places_keys_where_kafkas_java_client_does(key: bytes, java_hash
         assert Murmur2().partition("t", key, 0, partitions) == (java_hash & 0x7FFFFFFF) % partitions
 
 
+@settings(deadline=None, max_examples=50)
 @given(key=st.binary(max_size=64), partitions=st.integers(1, 1000))
 def test_murmur2_agrees_with_an_independent_implementation(key: bytes, partitions: int) -> None:
     expected = (reference_murmur2(key) & 0x7FFFFFFF) % partitions
     assert Murmur2().partition("t", key, 0, partitions) == expected
 
 
+@settings(deadline=None, max_examples=50)
 @given(name=st.sampled_from(KEYED), key=st.binary(max_size=32), partitions=st.integers(1, 200))
 def test_a_key_always_goes_to_the_same_existing_partition(name: str, key: bytes, partitions: int) -> None:
     first = named(name).partition("t", key, 10, partitions)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.client import DeserializationError, Record, Reject, Retry, TopicPartition, TryLater
@@ -143,6 +143,7 @@ def test_what_still_runs_from_an_earlier_assignment_does_not_count_in_the_next()
     assert schedule.committable() == {P0: 1}
 
 
+@settings(deadline=None, max_examples=50)
 @given(seed=st.integers(0, 10_000), order=st.sampled_from(["key", "partition", "none"]))
 def test_whatever_happens_order_holds_and_nothing_unfinished_is_committed(seed: int, order: Order) -> None:
     chance = random.Random(seed)
