@@ -9,10 +9,21 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
-from headrace.services.hessian2 import DEFAULT_CLASSES, JavaException, JavaObject, java_exception_name
+from headrace.services.hessian2 import (
+    DEFAULT_CLASSES,
+    JavaException,
+    JavaObject,
+    JavaType,
+    java_exception_name,
+)
 from headrace.services.interface import interface, method
 from headrace.services.javatypes import is_bean, java_name
+
+# Java's $invoke takes arrays, and casts to them.
+Strings = Annotated[list[str], JavaType("java.lang.String[]")]
+Objects = Annotated[list[object], JavaType("java.lang.Object[]")]
 
 INVOKE = "$invoke"
 INVOKE_ASYNC = "$invokeAsync"
@@ -26,7 +37,7 @@ class GenericService(ABC):
 
     @abstractmethod
     @method(name=INVOKE)
-    def invoke(self, method: str, parameter_types: list[str], arguments: list[object]) -> object:
+    def invoke(self, method: str, parameter_types: Strings, arguments: Objects) -> object:
         """Call `method`; beans are maps with a `class` entry."""
 
 
