@@ -1,4 +1,4 @@
-"""Java Dubbo for these tests: compiled once with Maven, run on Java 17 with the packages it must look into opened."""
+"""Both sides of these tests: Java Dubbo, compiled once with Maven, and the Python provider, each as a process."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 import queue
 import shutil
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import psutil
 import pytest
 
 from headrace.testing.zookeeper import ZooKeeperServer
@@ -77,6 +80,16 @@ class Conversation:
         answer: dict[str, Any] = json.loads(self.hear("{", timeout))
         return answer
 
+    def connections(self) -> set[int]:
+        """The ports its established connections come from."""
+        found = psutil.Process(self.process.pid).net_connections("tcp")
+        return {each.raddr.port for each in found if each.status == "ESTABLISHED"}
+
+    def kill(self) -> None:
+        """End at once, as a crash would."""
+        self.process.kill()
+        self.process.wait()
+
     def __enter__(self) -> Conversation:
         return self
 
@@ -92,6 +105,21 @@ class Conversation:
             self.process.wait()
 
 
+class PythonPrograms:
+    """The Python side as a process of its own, with the arguments of its Java counterpart."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def provider(self, *args: str) -> Conversation:
+        return Conversation([sys.executable, str(HERE / "python_provider.py"), *args], self._log)
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> PythonPrograms:
+    return PythonPrograms(tmp_path_factory.mktemp("python") / "stderr.log")
+
+
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPrograms:
     for tool in ("java", "mvn"):
@@ -102,6 +130,19 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPrograms:
     )
     assert built.returncode == 0, built.stdout
     return JavaPrograms(tmp_path_factory.mktemp("java") / "stderr.log")
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """Wait until something holds, for at most half a minute."""
+
+    def wait(holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not holds():
+            assert time.monotonic() < deadline, "it never came true"
+            time.sleep(0.1)
+
+    return wait
 
 
 @pytest.fixture(scope="session")

@@ -10,26 +10,23 @@ import json
 import math
 import struct
 import zlib
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
+from dubbo_model import Address, Colour, Employee, OrderError, Person, person
 
 from headrace.services.hessian2 import (
     Byte,
     Char,
     Float,
-    Int,
     JavaClasses,
     JavaException,
     JavaObject,
-    JavaType,
     Locale,
     Long,
     MonthDay,
@@ -41,129 +38,17 @@ from headrace.services.hessian2 import (
     YearMonth,
     decode,
     encode,
-    java_class,
 )
 
 GOLDEN = Path(__file__).with_name("hessian2_golden.json")
-CLASSES = JavaClasses()
-
-
-@java_class("headrace.interop.Colour", classes=CLASSES)
-class Colour(Enum):
-    RED = 1
-    GREEN = 2
-    BLUE = 3
-
-
-@java_class("headrace.interop.Address", classes=CLASSES)
-@dataclass
-class Address:
-    street: str | None = None
-    house_number: int = 0
-
-
-@java_class("headrace.interop.Person", classes=CLASSES)
-@dataclass
-class Person:
-    active: bool = False
-    level: Byte = 0
-    rank: Short = 0
-    age: int = 0
-    id: Long = 0
-    weight: Float = 0.0
-    height: float = 0.0
-    initial: Char = "\0"
-    boxed_int: Int | None = None
-    boxed_long: Long | None = None
-    boxed_double: float | None = None
-    boxed_boolean: bool | None = None
-    name: str | None = None
-    born: datetime | None = None
-    balance: Decimal | None = None
-    huge: Annotated[int, JavaType("java.math.BigInteger")] | None = None
-    colour: Colour | None = None
-    joined: date | None = None
-    seen: datetime | None = None
-    instant: Annotated[datetime, JavaType("java.time.Instant")] | None = None
-    photo: bytes | None = None
-    numbers: Annotated[list[int], JavaType("int[]")] | None = None
-    longs: Annotated[list[int], JavaType("long[]")] | None = None
-    doubles: Annotated[list[float], JavaType("double[]")] | None = None
-    flags: Annotated[list[bool], JavaType("boolean[]")] | None = None
-    names: Annotated[list[str], JavaType("java.lang.String[]")] | None = None
-    addresses: Annotated[list[Address], JavaType("headrace.interop.Address[]")] | None = None
-    home: Address | None = None
-    friend: Person | None = field(default=None, repr=False, compare=False)
-    anything: Any = None
-    tags: list[str] | None = None
-    long_list: list[Long] | None = None
-    places: list[Address] | None = None
-    roles: set[str] | None = None
-    scores: dict[str, int] | None = None
-    by_number: dict[Long, Address] | None = None
-
-
-@java_class("headrace.interop.Employee", classes=CLASSES)
-@dataclass
-class Employee(Person):
-    title: str | None = None
-    manager: Person | None = field(default=None, repr=False, compare=False)
-
-
-@java_class("headrace.interop.OrderException", classes=CLASSES)
-class OrderError(Exception):
-    error_code: Int
 
 
 def array_list(*items: object) -> Typed:
     return Typed(list(items), "java.util.ArrayList")
 
 
-def _person() -> Person:
-    home = Address("High Street", 1)
-    person = Person(
-        active=True,
-        level=-3,
-        rank=300,
-        age=42,
-        id=7,
-        weight=70.5,
-        height=1.85,
-        initial="J",
-        boxed_int=5,
-        boxed_long=6,
-        boxed_double=7.0,
-        boxed_boolean=True,
-        name="Jörg 😀",
-        born=MOMENT,
-        balance=Decimal("12.30"),
-        huge=2**63,
-        colour=Colour.RED,
-        joined=date(2024, 2, 29),
-        seen=datetime(2024, 2, 29, 1, 2, 3),
-        instant=MOMENT.replace(microsecond=0),
-        photo=b"\x01\x02\x03",
-        numbers=[1, 2],
-        longs=[3, 4],
-        doubles=[0.5],
-        flags=[True],
-        names=["a", "b"],
-        addresses=[Address("Low Street", 2)],
-        home=home,
-        anything=[1, "two"],
-        tags=["x", "y"],
-        long_list=[1, 2],
-        places=[home, home],
-        roles={"admin"},
-        scores={"chess": 3},
-        by_number={1: home},
-    )
-    person.friend = person
-    return person
-
-
 def _employee() -> Employee:
-    employee = Employee(name="Eve", title="chief", friend=_person())
+    employee = Employee(name="Eve", title="chief", friend=person())
     employee.manager = employee
     return employee
 
@@ -348,7 +233,7 @@ CASES: dict[str, Any] = {
     "enum": Colour.GREEN,
     "enum with body": Colour.BLUE,
     "empty person": Person(),
-    "person": _person(),
+    "person": person(),
     "employee": _employee(),
     "many classes": Typed(
         [
@@ -406,18 +291,18 @@ def test_every_case_of_java_has_its_python_value() -> None:
     [name for name in CASES if name not in {"double NaN", "enum set", *_cycles(), *_exceptions()}],
 )
 def test_javas_bytes_are_read_as_the_value(name: str) -> None:
-    assert decode(JAVA[name], classes=CLASSES) == plain(CASES[name])
+    assert decode(JAVA[name]) == plain(CASES[name])
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in OTHER_BYTES])
 def test_python_writes_the_very_bytes_java_writes(name: str) -> None:
-    assert encode(CASES[name], classes=CLASSES) == JAVA[name]
+    assert encode(CASES[name]) == JAVA[name]
 
 
 @pytest.mark.parametrize("name", sorted(OTHER_BYTES))
 def test_what_python_writes_otherwise_reads_the_same(name: str) -> None:
-    again = decode(encode(CASES[name], classes=CLASSES), classes=CLASSES)
-    java = decode(JAVA[name], classes=CLASSES)
+    again = decode(encode(CASES[name]))
+    java = decode(JAVA[name])
     assert again == java or (isinstance(java, Exception) and vars(again) == vars(java))
 
 
@@ -426,7 +311,7 @@ def test_javas_nan_is_one() -> None:
 
 
 def test_javas_enum_set_is_a_set_of_members() -> None:
-    assert decode(JAVA["enum set"], classes=CLASSES) == {Colour.RED, Colour.GREEN}
+    assert decode(JAVA["enum set"]) == {Colour.RED, Colour.GREEN}
 
 
 def test_javas_cycles_and_shared_values_are_the_same_objects() -> None:
@@ -435,16 +320,16 @@ def test_javas_cycles_and_shared_values_are_the_same_objects() -> None:
     assert shared[2] is shared
     cyclic = decode(JAVA["cyclic map"])
     assert cyclic["self"] is cyclic
-    person = decode(JAVA["person"], classes=CLASSES)
-    assert person.friend is person
-    assert person.places[0] is person.places[1] is person.home is person.by_number[1]
-    employee = decode(JAVA["employee"], classes=CLASSES)
+    full = decode(JAVA["person"])
+    assert full.friend is full
+    assert full.places[0] is full.places[1] is full.home is full.by_number[1]
+    employee = decode(JAVA["employee"])
     assert employee.manager is employee
-    assert employee.friend == person
+    assert employee.friend == full
 
 
 def test_javas_exceptions_carry_message_fields_cause_and_trace() -> None:
-    failure = decode(JAVA["own exception"], classes=CLASSES)
+    failure = decode(JAVA["own exception"])
     assert isinstance(failure, OrderError)
     assert (str(failure), failure.error_code) == ("no such order", 7)
     cause = failure.__cause__
@@ -455,15 +340,15 @@ def test_javas_exceptions_carry_message_fields_cause_and_trace() -> None:
 
 
 def test_javas_exceptions_of_unknown_classes_are_exceptions_too() -> None:
-    failure = decode(JAVA["own exception"])
+    failure = decode(JAVA["own exception"], classes=JavaClasses())
     assert isinstance(failure, JavaException)
     assert (failure.class_name, failure.fields) == ("headrace.interop.OrderException", {"errorCode": 7})
 
 
 def test_javas_beans_of_unknown_classes_are_plain_objects() -> None:
-    person = decode(JAVA["person"])
-    assert isinstance(person, JavaObject)
-    assert person["friend"] is person
-    assert person["home"] == JavaObject(
+    stranger = decode(JAVA["person"], classes=JavaClasses())
+    assert isinstance(stranger, JavaObject)
+    assert stranger["friend"] is stranger
+    assert stranger["home"] == JavaObject(
         "headrace.interop.Address", {"houseNumber": 1, "street": "High Street"}
     )

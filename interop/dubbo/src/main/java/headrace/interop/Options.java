@@ -44,7 +44,7 @@ final class Options {
         return application;
     }
 
-    /** The ZooKeeper of `--zookeeper host:port`, or none for direct calls. */
+    /** The ZooKeeper of `--zookeeper host:port[?parameters]`, or none for direct calls. */
     RegistryConfig registry() throws IOException {
         if (!has("zookeeper")) {
             return new RegistryConfig("N/A");

@@ -51,7 +51,9 @@ final class References {
         config.setTimeout(options.number("timeout", 10_000));
         config.setCheck(false);
         if (options.has("url")) {
-            config.setUrl(options.get("url", "") + "/" + type.getName());
+            // Without a registry, the version and the group are the URL's and not the reference's.
+            config.setUrl(options.get("url", "") + "/" + type.getName() + "?version=" + options.get("version", "")
+                + "&group=" + options.get("group", ""));
         }
         if (options.has("version")) {
             config.setVersion(options.get("version", null));

@@ -1,0 +1,42 @@
+"""The Python provider: `--zookeeper host:port --name N [--port P --version V --group G --token T --heartbeat MS]`.
+
+Prints `READY port` once exported and ends in good order when its standard input does: the counterpart of Java's
+`Provider`, with the same arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from dubbo_model import AllTypes, Echo
+
+from headrace.services import Bootstrap, ProtocolConfig, RegistryConfig
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--zookeeper")
+    parser.add_argument("--name", default="python")
+    parser.add_argument("--port", type=int, default=-1)
+    parser.add_argument("--heartbeat", type=int)
+    for option in ("--version", "--group", "--token"):
+        parser.add_argument(option)
+    args = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    address = f"zookeeper://{args.zookeeper}" if args.zookeeper else "N/A"
+    application = Bootstrap(
+        "python-provider",
+        registry=RegistryConfig(address=address),
+        protocol=ProtocolConfig(name="dubbo", port=args.port, heartbeat=args.heartbeat),
+    )
+    for service in (AllTypes(args.name), Echo()):
+        application.service(service, version=args.version, group=args.group, token=args.token)
+    with application:
+        print(f"READY {application.services[0].urls[-1].port}", flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
