@@ -60,6 +60,11 @@ class LogConfig:
         return "delete" in self.cleanup_policy
 
     @property
+    def max_segment_ms(self) -> int:
+        """When a segment must end: compaction cannot touch the active one, so its own limit counts too."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+
+    @property
     def preallocate_bytes(self) -> int:
         """The size a new segment's file gets at once; 0 for none."""
         return self.segment_bytes if self.preallocate else 0

@@ -147,6 +147,9 @@ class Files:
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
+    def set_modified(self, path: str, milliseconds: int) -> None:
+        os.utime(path, ns=(milliseconds * 1_000_000, milliseconds * 1_000_000))
+
     def sync_directory(self, path: str) -> None:
         """Make creations, renames and removals in a directory survive a crash of the machine."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

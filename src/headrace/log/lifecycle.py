@@ -51,7 +51,6 @@ class LogLifecycle:
         "_opened_clean",
         "_roll_timestamp",
         "_store",
-        "_truncations",
         "config",
         "directory",
         "environment",
@@ -62,6 +61,7 @@ class LogLifecycle:
         "recovery_point",
         "topic",
         "topic_id",
+        "truncations",
     )
 
     def __init__(
@@ -90,7 +90,8 @@ class LogLifecycle:
         self._known_end = facts.end
         self._store: LogStore | None = None
         self._offline: str | None = None
-        self._truncations = 0
+        self.truncations = 0
+        """How often records were removed from the end, or may have been by a failure."""
         self.last_flush_ms = environment.clock.now_ms()
         self.update_config(config)
 
@@ -171,7 +172,7 @@ class LogLifecycle:
         if self._offline is None:
             logger.error("%s goes offline: %s.", self.name, reason)
         self._offline = reason
-        self._truncations += 1
+        self.truncations += 1
         store, self._store = self._store, None
         if store is not None:
             store.release()
@@ -233,7 +234,7 @@ class LogLifecycle:
         ):  # An index on a full disk is caught up later; the log is what counts.
             store.active.write_indexes()
         data = encode_snapshot(store.producers.entries.values()) if snapshot else None
-        return FlushJob(self, store, self.log_end_offset, self._truncations, data)
+        return FlushJob(self, store, self.log_end_offset, self.truncations, data)
 
     def flush(self) -> int:
         """Bring everything to the disk; returns the recovery point then. May run in a thread."""
@@ -241,7 +242,7 @@ class LogLifecycle:
 
     def flushed(self, up_to: int, truncations: int) -> None:
         """A flush has succeeded; one that a truncation overtook counts for nothing."""
-        if truncations == self._truncations and up_to > self.recovery_point:
+        if truncations == self.truncations and up_to > self.recovery_point:
             self.recovery_point = up_to
         self.last_flush_ms = self.environment.clock.now_ms()
 

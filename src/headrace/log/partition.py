@@ -296,7 +296,7 @@ class PartitionLog(LogReader):
         if last_offset - segment.base_offset <= MAX_RELATIVE_OFFSET:
             if segment.size == 0:
                 return segment
-            limit = config.segment_ms - segment.roll_jitter_ms
+            limit = config.max_segment_ms - segment.roll_jitter_ms
             waited = segment.time_waited_for_roll(now_ms, max_timestamp)
             first = segment.first_timestamp
             self._roll_timestamp = first + limit if first is not None and first >= 0 else -2
@@ -369,7 +369,7 @@ class PartitionLog(LogReader):
         store = self._store or self.load()
         if offset >= self.log_end_offset:
             return
-        self._truncations += 1
+        self.truncations += 1
         try:
             if offset < self.log_start_offset:
                 self.truncate_fully_and_start_at(max(offset, 0))
@@ -386,7 +386,7 @@ class PartitionLog(LogReader):
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything; the next record gets `offset`."""
         store = self._store or self.load()
-        self._truncations += 1
+        self.truncations += 1
         try:
             store.start_over(offset)
         except OSError as error:

@@ -279,12 +279,16 @@ class Segment:
 
     def time_waited_for_roll(self, now_ms: int, timestamp: int) -> int:
         """How long the first batch has been here, seen from a new batch with `timestamp`."""
-        if self.first_timestamp is None and self.size:
-            first = next(self.headers(0, HEADER_SIZE), None)
-            self.first_timestamp = first[1].max_timestamp if first else NO_TIMESTAMP
-        if self.first_timestamp is not None and self.first_timestamp >= 0:
-            return timestamp - self.first_timestamp
-        return now_ms - self.created_ms
+        first = self.first_batch_timestamp()
+        return timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def first_batch_timestamp(self) -> int:
+        """The largest timestamp of the first batch; -1 without one."""
+        if self.first_timestamp is None:
+            if not self.size:
+                return NO_TIMESTAMP
+            self.first_timestamp = next(self.headers(0, 1))[1].max_timestamp
+        return self.first_timestamp
 
     # Finding
 

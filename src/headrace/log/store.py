@@ -51,7 +51,7 @@ class LogStore:
             self.directory,
             base_offset,
             created_ms=self._environment.clock.now_ms(),
-            roll_jitter_ms=min(jitter, config.segment_ms),
+            roll_jitter_ms=min(jitter, config.max_segment_ms),
         )
         segment.create_files(config.preallocate_bytes)
         try:
@@ -139,11 +139,17 @@ class LogStore:
             if segment.base_offset in self._snapshots:
                 self._remove_snapshot(segment.base_offset)
 
-    def replace(self, old: list[Segment], new: list[Segment], delay_ms: int) -> None:
-        """Serve compacted segments, already in place on disk, instead of those they were made from."""
-        self.segments.replace(old, new)
+    def replace(self, old: list[Segment], new: Segment, delay_ms: int) -> None:
+        """Serve a compacted segment instead of those it was made from.
+
+        Its files have the suffix .swap, all of them on disk: from here on a crash finishes what this does.
+        """
+        self.segments.replace(old, [new])
         for segment in old:
             self._discard(segment, delay_ms)
+            if segment.base_offset != new.base_offset and segment.base_offset in self._snapshots:
+                self._remove_snapshot(segment.base_offset)
+        new.rename("")
         self.directory_synced = False
 
     def _discard(self, segment: Segment, delay_ms: int) -> None:

@@ -35,8 +35,8 @@ class TransactionIndex:
         self._last_offset = self._read(self.count - 1, 1)[0].last_offset if self.count else -1
 
     @property
-    def last_offset(self) -> int:
-        return self._last_offset
+    def size(self) -> int:
+        return self.count * _ENTRY.size
 
     def append(self, transaction: AbortedTransaction) -> None:
         if transaction.last_offset <= self._last_offset:

@@ -1,0 +1,341 @@
+"""Compaction as the broker sees it: which log needs it most, what the cleaner process is asked, and the swap.
+
+The process works on segments that no longer change, so nothing waits for it. Its result is taken only if
+those segments are all still there; otherwise the new files are removed and the log waits for its next turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from headrace.log.checkpoints import CLEANER, TopicPartition, read_checkpoint, write_checkpoint
+from headrace.log.cleaner_process import (
+    CleanedSegment,
+    CleaningResult,
+    CleaningTask,
+    SourceSegment,
+    decode_result,
+    encode,
+)
+from headrace.log.manager import LogManager
+from headrace.log.partition import PartitionLog
+from headrace.log.recovery import CLEANED, SWAP
+from headrace.log.segment import Segment
+from headrace.log.segments import Segments
+from headrace.log.store import LogStore
+from headrace.wire.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+_REPLY_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(slots=True, frozen=True)
+class CleanerSettings:
+    """Kafka's settings, dots turned into underscores, with Kafka's defaults."""
+
+    log_cleaner_enable: bool = True
+    log_cleaner_backoff_ms: int = 15_000
+    log_cleaner_dedupe_buffer_size: int = 134_217_728
+    log_cleaner_io_max_bytes_per_second: float = sys.float_info.max
+
+
+@dataclass(slots=True, frozen=True)
+class Candidate:
+    """A log that could be compacted, from its first dirty offset up to `upper`, the start of a segment."""
+
+    log: PartitionLog
+    first_dirty_offset: int
+    upper: int
+    dirty_ratio: float
+    overdue: bool
+
+
+Worker = Callable[[CleaningTask], Awaitable[CleaningResult]]
+
+
+class LogCleaner:
+    def __init__(
+        self,
+        manager: LogManager,
+        executor: Executor,
+        settings: CleanerSettings | None = None,
+        worker: Worker | None = None,
+    ) -> None:
+        self._manager = manager
+        self._executor = executor
+        self._settings = settings or CleanerSettings()
+        self._clock = manager.environment.clock
+        self._process = CleanerProcess()
+        self._worker: Worker = worker or self._process.clean
+        self._clean_until: dict[TopicPartition, tuple[int, int]] = {}
+        """Where each log is compacted to, and its count of truncations then."""
+        self._put_off: dict[TopicPartition, int] = {}
+        """Logs that could not be compacted, and up to where that was tried."""
+        for directory in manager.online_directories:
+            for key, offset in read_checkpoint(directory.files, directory.path, CLEANER).items():
+                log = manager.logs.get(key)
+                if log is not None:
+                    self._clean_until[key] = (offset, log.truncations)
+
+    async def run(self) -> None:
+        """Compact whatever needs it, until cancelled."""
+        try:
+            while True:
+                await self._clock.sleep(self._settings.log_cleaner_backoff_ms / 1000)
+                if self._settings.log_cleaner_enable:
+                    while await self.clean_one():
+                        pass
+                    await self._process.stop()
+        finally:
+            await self._process.stop()
+
+    async def clean_one(self) -> bool:
+        """Compact the log that needs it most; False when none does."""
+        candidate = await self._dirtiest()
+        if candidate is None:
+            return False
+        log = candidate.log
+        task = self._task(candidate)
+        truncations = log.truncations
+        result = await self._worker(task)
+        if result.error is not None:
+            logger.warning("%s was not compacted: %s.", log.name, result.error)
+        if result.error is None and await self._take(log, truncations, result):
+            self._clean_until[log.topic, log.partition] = (result.clean_until, log.truncations)
+            await self._checkpoint(log)
+        else:
+            # It waits until more of it can be compacted, so that it does not keep others from their turn.
+            self._put_off[log.topic, log.partition] = candidate.upper
+        return True
+
+    # Choosing
+
+    async def _dirtiest(self) -> Candidate | None:
+        candidates = []
+        for log in list(self._manager.logs.values()):
+            if not log.config.compact or log.offline_reason is not None:
+                continue
+            try:
+                candidate = self._examine(log)
+            except KafkaError as error:
+                logger.warning("%s", error.message)
+                continue
+            if candidate is not None:
+                candidates.append(candidate)
+            await self._clock.sleep(0)
+        due = [
+            candidate
+            for candidate in candidates
+            if candidate.overdue or candidate.dirty_ratio > candidate.log.config.min_cleanable_dirty_ratio
+        ]
+        return max(due, key=lambda candidate: candidate.dirty_ratio, default=None)
+
+    def _examine(self, log: PartitionLog) -> Candidate | None:
+        segments = log.load().segments
+        now_ms = self._clock.now_ms()
+        first_dirty = self._first_dirty(log)
+        upper = self._upper(log, segments, first_dirty, now_ms)
+        if upper <= first_dirty or self._put_off.get((log.topic, log.partition)) == upper:
+            return None
+        clean = dirty = 0
+        earliest: int | None = None
+        for number, segment in enumerate(segments):
+            if segment.base_offset >= upper:
+                break
+            if segments.end_of(number, log.log_end_offset) <= first_dirty:
+                clean += segment.size
+                continue
+            dirty += segment.size
+            first = segment.first_batch_timestamp()
+            if first > 0:
+                earliest = first if earliest is None else min(earliest, first)
+        if not dirty:
+            return None
+        overdue = earliest is not None and earliest < now_ms - log.config.max_compaction_lag_ms
+        return Candidate(log, first_dirty, upper, dirty / (clean + dirty), overdue)
+
+    def _first_dirty(self, log: PartitionLog) -> int:
+        offset, truncations = self._clean_until.get((log.topic, log.partition), (0, log.truncations))
+        if truncations != log.truncations or offset > log.log_end_offset:
+            return log.log_start_offset
+        return max(offset, log.log_start_offset)
+
+    def _upper(self, log: PartitionLog, segments: Segments, first_dirty: int, now_ms: int) -> int:
+        """Nothing undecided, nothing in the active segment, nothing younger than min.compaction.lag.ms."""
+        upper = min(log.last_stable_offset, segments.active.base_offset)
+        lag = log.config.min_compaction_lag_ms
+        if lag > 0:
+            for number in range(segments.index_of(first_dirty), len(segments) - 1):
+                if segments[number].largest_timestamp() > now_ms - lag:
+                    upper = min(upper, segments[number].base_offset)
+                    break
+        number = segments.index_of(upper)
+        return segments[number].base_offset
+
+    # Asking
+
+    def _task(self, candidate: Candidate) -> CleaningTask:
+        log = candidate.log
+        store, config = log.load(), log.config
+        segments = store.segments
+        return CleaningTask(
+            directory=log.directory,
+            first_dirty_offset=candidate.first_dirty_offset,
+            upper_offset=candidate.upper,
+            now_ms=self._clock.now_ms(),
+            delete_retention_ms=config.delete_retention_ms,
+            segment_bytes=config.segment_bytes,
+            segment_index_bytes=config.segment_index_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            map_bytes=self._settings.log_cleaner_dedupe_buffer_size,
+            max_bytes_per_second=self._settings.log_cleaner_io_max_bytes_per_second,
+            segments=[
+                SourceSegment(
+                    segment.base_offset,
+                    segments.end_of(number, log.log_end_offset),
+                    segment.size,
+                    segment.offset_index.written * 8,
+                    segment.time_index.written * 12,
+                )
+                for number, segment in enumerate(segments)
+                if segment.base_offset < candidate.upper
+            ],
+            transaction_indexes=[
+                (segment.base_offset, segment.transaction_index.size)
+                for segment in segments
+                if segment.has_aborted_transactions
+            ],
+            last_records=[
+                (entry.producer_id, entry.last_offset, entry.epoch)
+                for entry in store.producers.entries.values()
+            ],
+        )
+
+    # Taking the result
+
+    async def _take(self, log: PartitionLog, truncations: int, result: CleaningResult) -> bool:
+        for number, cleaned in enumerate(result.segments):
+            if not await self._swap(log, truncations, cleaned):
+                logger.info("%s changed while it was being compacted; it waits for its next turn.", log.name)
+                for leftover in result.segments[number:]:
+                    self._open(log, leftover, CLEANED).remove_files()
+                return False
+        return True
+
+    async def _swap(self, log: PartitionLog, truncations: int, cleaned: CleanedSegment) -> bool:
+        """Put one new segment in the place of its sources; False when those are no longer as they were."""
+        if self._sources(log, truncations, cleaned) is None:
+            return False
+        segment = self._open(log, cleaned, CLEANED)
+        try:
+            segment.rename(SWAP)
+            # The new files must have their names on the disk before the old ones lose theirs.
+            await asyncio.get_running_loop().run_in_executor(
+                self._executor, self._manager.environment.files.sync_directory, log.directory
+            )
+            found = self._sources(log, truncations, cleaned)
+            if found is None:
+                segment.remove_files()
+                return False
+            store, sources = found
+            store.replace(sources, segment, log.config.file_delete_delay_ms)
+        except OSError as error:
+            log.take_offline(f"a compacted segment cannot be put into service: {error}")
+            return False
+        return True
+
+    def _sources(
+        self, log: PartitionLog, truncations: int, cleaned: CleanedSegment
+    ) -> tuple[LogStore, list[Segment]] | None:
+        if log.offline_reason is not None or log.truncations != truncations or not log.is_loaded:
+            return None
+        store = log.load()
+        wanted = set(cleaned.sources)
+        sources = [segment for segment in store.segments if segment.base_offset in wanted]
+        return (store, sources) if len(sources) == len(wanted) else None
+
+    def _open(self, log: PartitionLog, cleaned: CleanedSegment, suffix: str) -> Segment:
+        segment = Segment(
+            self._manager.environment,
+            log.directory,
+            cleaned.base_offset,
+            created_ms=self._clock.now_ms(),
+            suffix=suffix,
+            size=cleaned.size,
+            offset_index_bytes=cleaned.offset_index_bytes,
+            time_index_bytes=cleaned.time_index_bytes,
+            transaction_index_bytes=cleaned.transaction_index_bytes,
+        )
+        segment.synced = True
+        return segment
+
+    async def _checkpoint(self, log: PartitionLog) -> None:
+        if (log.topic, log.partition) not in self._manager.logs:
+            self._clean_until.pop((log.topic, log.partition), None)
+            return
+        directory = self._manager.directory_of(log)
+        offsets = {
+            (log.topic, log.partition): self._clean_until[log.topic, log.partition][0]
+            for log in self._manager.logs_in(directory)
+            if (log.topic, log.partition) in self._clean_until
+        }
+        try:
+            await asyncio.get_running_loop().run_in_executor(
+                self._executor, write_checkpoint, directory.files, directory.path, CLEANER, offsets
+            )
+        except OSError as error:
+            self._manager.directory_failed(directory, error)
+
+
+class CleanerProcess:
+    """The child process: started with the first task, stopped when there are no more."""
+
+    __slots__ = ("_process",)
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> asyncio.subprocess.Process:
+        if self._process is None:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "headrace.log.cleaner_process",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=_REPLY_BYTES,
+                env={**os.environ, "PYTHONSAFEPATH": "1"},
+            )
+        return self._process
+
+    async def clean(self, task: CleaningTask) -> CleaningResult:
+        try:
+            process = await self.start()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(encode(task))
+            await process.stdin.drain()
+            line = await process.stdout.readline()
+            if line.endswith(b"\n"):
+                return decode_result(line)
+        except (OSError, ValueError) as error:
+            await self.stop()
+            return CleaningResult(error=f"the cleaner process failed: {error}")
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+        await self.stop()
+        return CleaningResult(error="the cleaner process ended before it answered")
+
+    async def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()

@@ -1,0 +1,308 @@
+"""The process that compacts: `python -m headrace.log.cleaner_process`, fed one task a line, answering one
+line each.
+
+It reads segments that no longer change and writes new ones beside them with the suffix .cleaned; the broker
+alone puts those into service. It runs at low priority, in bounded memory, and ends when its input does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import BinaryIO
+
+from headrace.clock import Clock, SystemClock
+from headrace.log.compaction import BatchFilter, LastRecord, OffsetMap, TransactionFilter, map_batch
+from headrace.log.environment import Environment
+from headrace.log.recovery import CLEANED
+from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment, segment_path
+from headrace.log.transaction_index import AbortedTransaction, TransactionIndex
+from headrace.wire.batch import BatchHeader, Buffer, parse_header
+from headrace.wire.errors import KafkaError
+
+_WRITE_BYTES = 1024 * 1024
+
+
+@dataclass(slots=True)
+class SourceSegment:
+    """A segment as it stands when the task is made."""
+
+    base_offset: int
+    end_offset: int
+    size: int
+    offset_index_bytes: int
+    time_index_bytes: int
+
+
+@dataclass(slots=True)
+class CleaningTask:
+    directory: str
+    first_dirty_offset: int
+    upper_offset: int
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    map_bytes: int
+    max_bytes_per_second: float
+    segments: list[SourceSegment]
+    transaction_indexes: list[tuple[int, int]] = field(default_factory=list)
+    """(base offset of the segment, size) of every index of aborted transactions, those of later segments
+    too."""
+    last_records: list[tuple[int, int, int]] = field(default_factory=list)
+    """(producer id, last data offset, producer epoch) of producers that may come back."""
+
+
+@dataclass(slots=True)
+class CleanedSegment:
+    base_offset: int
+    sources: list[int]
+    """Base offsets of the segments it stands for."""
+    size: int
+    offset_index_bytes: int
+    time_index_bytes: int
+    transaction_index_bytes: int
+
+
+@dataclass(slots=True)
+class CleaningResult:
+    clean_until: int = 0
+    """The log is compacted up to here."""
+    bytes_read: int = 0
+    segments: list[CleanedSegment] = field(default_factory=list)
+    error: str | None = None
+
+
+def encode(value: CleaningTask | CleaningResult) -> bytes:
+    return json.dumps(asdict(value), separators=(",", ":")).encode() + b"\n"
+
+
+def decode_task(line: bytes) -> CleaningTask:
+    values = json.loads(line)
+    values["segments"] = [SourceSegment(**segment) for segment in values["segments"]]
+    return CleaningTask(**values)
+
+
+def decode_result(line: bytes) -> CleaningResult:
+    values = json.loads(line)
+    values["segments"] = [CleanedSegment(**segment) for segment in values["segments"]]
+    return CleaningResult(**values)
+
+
+class Throttle:
+    """Keeps reading and writing below log.cleaner.io.max.bytes.per.second."""
+
+    def __init__(self, clock: Clock, limit: float) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._started = clock.monotonic()
+        self._bytes = 0
+
+    def moved(self, count: int) -> None:
+        self._bytes += count
+        ahead = self._bytes / self._limit - (self._clock.monotonic() - self._started)
+        if ahead > 0.01:
+            asyncio.run(self._clock.sleep(ahead))
+
+
+class Cleaning:
+    """One task."""
+
+    def __init__(self, environment: Environment, task: CleaningTask) -> None:
+        self._environment = environment
+        self._task = task
+        self._throttle = Throttle(environment.clock, task.max_bytes_per_second)
+        self._offsets = OffsetMap(task.map_bytes)
+        self._sources = [self._open(source) for source in task.segments]
+        self._aborted = self._read_aborted()
+        self.result = CleaningResult()
+
+    def _read_aborted(self) -> list[AbortedTransaction]:
+        """Transactions that wrote below the upper bound; their markers may lie in segments after it."""
+        found: list[AbortedTransaction] = []
+        for base_offset, size in self._task.transaction_indexes:
+            path = segment_path(self._task.directory, base_offset, ".txnindex")
+            found += TransactionIndex(self._environment.files, path, size).all()
+        return [transaction for transaction in found if transaction.first_offset < self._task.upper_offset]
+
+    def _open(self, source: SourceSegment) -> Segment:
+        return Segment(
+            self._environment,
+            self._task.directory,
+            source.base_offset,
+            created_ms=0,
+            size=source.size,
+            offset_index_bytes=source.offset_index_bytes,
+            time_index_bytes=source.time_index_bytes,
+        )
+
+    def run(self) -> CleaningResult:
+        self._build_map()
+        self.result.clean_until = self._offsets.latest_offset + 1
+        transactions = TransactionFilter()
+        transactions.add(self._aborted)
+        batch_filter = BatchFilter(
+            self._offsets,
+            transactions,
+            {
+                producer_id: LastRecord(offset, epoch)
+                for producer_id, offset, epoch in self._task.last_records
+            },
+            self._task.now_ms,
+            self._task.delete_retention_ms,
+            self._task.upper_offset,
+        )
+        for group in self._groups():
+            self.result.segments.append(self._clean(group, batch_filter, transactions))
+        return self.result
+
+    def _batches(self, segment: Segment, position: int = 0) -> Iterator[tuple[BatchHeader, Buffer]]:
+        """Every batch of a segment; ValueError when one is damaged, since compacting would lose what
+        follows."""
+        reached = position
+        for start, header, batch in segment.checked_batches(position, segment.size):
+            yield header, batch
+            reached = start + header.size
+            self._throttle.moved(header.size)
+            self.result.bytes_read += header.size
+        if reached < segment.size:
+            raise ValueError(f"{segment.path('.log')} is damaged at byte {reached}")
+
+    def _build_map(self) -> None:
+        start = self._task.first_dirty_offset
+        transactions = TransactionFilter()
+        transactions.add(transaction for transaction in self._aborted if transaction.last_offset >= start)
+        for source, segment in zip(self._task.segments, self._sources, strict=True):
+            if source.end_offset <= start:
+                continue
+            location = segment.locate(start) if start > source.base_offset else None
+            for header, batch in self._batches(segment, location.position if location else 0):
+                if not map_batch(self._offsets, transactions, header, batch, start):
+                    return
+            self._offsets.latest_offset = max(self._offsets.latest_offset, source.end_offset - 1)
+            segment.close()
+
+    def _groups(self) -> Iterator[list[int]]:
+        """Numbers of segments that together fit into one again."""
+        task = self._task
+        group: list[int] = []
+        size = offset_bytes = time_bytes = 0
+        for number, source in enumerate(task.segments):
+            if source.base_offset >= self.result.clean_until:
+                break
+            fits = (
+                size + source.size <= task.segment_bytes
+                and offset_bytes + source.offset_index_bytes <= task.segment_index_bytes
+                and time_bytes + source.time_index_bytes <= task.segment_index_bytes
+                and (
+                    not group
+                    or source.end_offset - task.segments[group[0]].base_offset <= MAX_RELATIVE_OFFSET
+                )
+            )
+            if group and not fits:
+                yield group
+                group, size, offset_bytes, time_bytes = [], 0, 0, 0
+            group.append(number)
+            size += source.size
+            offset_bytes += source.offset_index_bytes
+            time_bytes += source.time_index_bytes
+        if group:
+            yield group
+
+    def _clean(
+        self, group: list[int], batch_filter: BatchFilter, transactions: TransactionFilter
+    ) -> CleanedSegment:
+        sources = [self._sources[number] for number in group]
+        cleaned = Segment(
+            self._environment, self._task.directory, sources[0].base_offset, created_ms=0, suffix=CLEANED
+        )
+        cleaned.remove_files()
+        cleaned.create_files()
+        transactions.keep_index = lambda transaction: cleaned.transaction_index.append(transaction)
+        writer = _Writer(cleaned, self._task.index_interval_bytes, self._throttle)
+        for segment in sources:
+            for header, batch in self._batches(segment):
+                kept = batch_filter.filter(header, batch)
+                if kept is not None:
+                    writer.add(kept)
+            segment.close()
+        writer.flush()
+        cleaned.seal()
+        cleaned.sync()
+        files = self._environment.files
+        modified_ms = files.modified_ms(sources[-1].path(".log"))
+        for kind in (".log", ".index", ".timeindex"):
+            files.set_modified(cleaned.path(kind), modified_ms)
+        cleaned.close()
+        sizes = files.list(self._task.directory)
+        stem = f"{cleaned.base_offset:020d}"
+        return CleanedSegment(
+            cleaned.base_offset,
+            [segment.base_offset for segment in sources],
+            *(sizes.get(stem + kind + CLEANED, 0) for kind in (".log", ".index", ".timeindex", ".txnindex")),
+        )
+
+    def remove_leftovers(self) -> None:
+        files = self._environment.files
+        with contextlib.suppress(OSError):
+            for name in files.list(self._task.directory):
+                if name.endswith(CLEANED):
+                    files.remove(os.path.join(self._task.directory, name))
+
+
+class _Writer:
+    """Gathers batches into larger writes."""
+
+    def __init__(self, segment: Segment, index_interval: int, throttle: Throttle) -> None:
+        self._segment = segment
+        self._index_interval = index_interval
+        self._throttle = throttle
+        self._data = bytearray()
+        self._headers: list[BatchHeader] = []
+
+    def add(self, batch: Buffer) -> None:
+        self._data += batch
+        self._headers.append(parse_header(batch))
+        if len(self._data) >= _WRITE_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._headers:
+            self._segment.append_span(self._data, self._headers, self._index_interval)
+            self._throttle.moved(len(self._data))
+            self._data = bytearray()
+            self._headers = []
+
+
+def clean(environment: Environment, task: CleaningTask) -> CleaningResult:
+    """Do one task; what goes wrong is told in the result, and leaves no file behind."""
+    cleaning = Cleaning(environment, task)
+    try:
+        return cleaning.run()
+    except (OSError, ValueError, KafkaError) as error:
+        cleaning.remove_leftovers()
+        return CleaningResult(error=str(error))
+
+
+def serve(source: BinaryIO, target: BinaryIO) -> None:
+    environment = Environment(clock=SystemClock())
+    for line in source:
+        target.write(encode(clean(environment, decode_task(line))))
+        target.flush()
+
+
+def main() -> None:
+    os.nice(19)
+    with contextlib.suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    serve(sys.stdin.buffer, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,506 @@
+"""Compaction keeps the latest of every key and nothing that consumers must not see again."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from headrace.log.cleaner import CleanerSettings, LogCleaner
+from headrace.log.cleaner_process import clean
+from headrace.log.compaction import BYTES_PER_KEY
+from headrace.log.config import LogConfig
+from headrace.log.environment import Environment, remove_for_good
+from headrace.log.files import Files
+from headrace.log.manager import LogManager
+from headrace.log.partition import AppendOrigin
+from headrace.wire.batch import iterate_batches
+from headrace.wire.compression import Codec
+from headrace.wire.errors import KafkaError
+from headrace.wire.markers import build_end_transaction_marker
+from headrace.wire.records import BatchBuilder
+
+COMPACT = {"cleanup_policy": ("compact",), "segment_bytes": 2000, "min_cleanable_dirty_ratio": 0.0}
+DAY = 86_400_000
+
+
+class Compacted:
+    """A compacted log and a cleaner that works in this process, on demand."""
+
+    def __init__(self, path, clock, files=None, **settings):
+        self.clock = clock
+        self.path = path
+        self.settings = COMPACT | settings
+        self.files = files or Files()
+        self.executor = ThreadPoolExecutor(1)
+        self.map_bytes = 1 << 20
+        self.start()
+
+    def start(self):
+        environment = Environment(clock=self.clock, files=self.files)
+        self.manager = LogManager(
+            [str(self.path)], environment=environment, config_for=lambda topic: LogConfig(**self.settings)
+        )
+        self.manager.open()
+        self.log = self.manager.create("t", 0, LogConfig(**self.settings))
+        self.cleaner = self.make_cleaner()
+
+    def make_cleaner(self, worker="here"):
+        async def here(task):
+            return clean(Environment(clock=self.clock), task)
+
+        return LogCleaner(
+            self.manager,
+            self.executor,
+            CleanerSettings(log_cleaner_dedupe_buffer_size=self.map_bytes),
+            worker=here if worker == "here" else worker,
+        )
+
+    def crash(self):
+        self.manager.release()
+        if self.log.is_loaded:
+            self.log._store.release()
+
+    def restart(self, *, cleanly=True):
+        if cleanly:
+            self.manager.close()
+        else:
+            self.crash()
+        self.start()
+
+    def put(self, key, value, **options):
+        return self.batch([(key, value)], **options)
+
+    def batch(self, pairs, codec=Codec.NONE, origin=AppendOrigin.CLIENT, **options):
+        builder = BatchBuilder(codec=codec, **options)
+        for key, value in pairs:
+            builder.append(self.clock.now_ms(), key, value, [("h", b"1")])
+        offset = self.log.append_as_leader(
+            memoryview(builder.build()), leader_epoch=0, origin=origin
+        ).first_offset
+        self.log.set_high_watermark(self.log.log_end_offset)
+        return offset
+
+    def marker(self, producer_id, *, committed, epoch=0):
+        data = build_end_transaction_marker(
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            coordinator_epoch=0,
+            committed=committed,
+            timestamp=self.clock.now_ms(),
+        )
+        self.log.append_as_leader(memoryview(data), leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+        self.log.set_high_watermark(self.log.log_end_offset)
+
+    async def clean(self):
+        """Begin a segment, so that everything so far can be compacted, and compact."""
+        self.log.roll()
+        return await self.cleaner.clean_one()
+
+    def headers(self):
+        found, at = [], self.log.log_start_offset
+        while at < self.log.log_end_offset:
+            piece = self.log.read(at, 1 << 20)
+            if not piece.size:
+                break
+            for _, header in iterate_batches(piece.read()):
+                found.append(header)
+                at = header.next_offset
+        return found
+
+
+@pytest.fixture
+def make(tmp_path, clock, lab):
+    made = []
+
+    def factory(**settings):
+        compacted = Compacted(tmp_path / f"data{len(made)}", clock, **settings)
+        compacted.records = lambda: [
+            (record.offset, record.key, record.value) for record in lab.records(compacted.log)
+        ]
+        made.append(compacted)
+        return compacted
+
+    yield factory
+    for compacted in made:
+        compacted.manager.release()
+        compacted.executor.shutdown()
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+async def test_the_latest_record_of_each_key_stays_with_its_offset(make, codec):
+    box = make()
+    latest = {}
+    for number in range(60):
+        pairs = [(b"key-%d" % ((number * 7 + i) % 11), b"%d.%d" % (number, i)) for i in range(4)]
+        offset = box.batch(pairs, codec=codec)
+        latest.update({key: (offset + i, value) for i, (key, value) in enumerate(pairs)})
+    assert await box.clean()
+    expected = sorted((offset, key, value) for key, (offset, value) in latest.items())
+    assert box.records() == expected
+    assert all(header.codec == codec for header in box.headers() if header.records_count)
+    assert not await box.cleaner.clean_one()
+    box.restart()
+    assert box.records() == expected
+
+
+async def test_offsets_inside_gaps_are_read_from_the_next_record(make, lab):
+    box = make()
+    for number in range(100):
+        box.put(b"k%d" % (number % 3), b"%d" % number * 20)
+    await box.clean()
+    kept = [offset for offset, _, _ in box.records()]
+    assert kept == [97, 98, 99]
+    for offset in range(100):
+        assert lab.records(box.log, offset)[0].offset == max(97, offset)
+    assert box.log.log_end_offset == 100
+    assert box.put(b"k0", b"next") == 100
+
+
+async def test_a_second_round_compacts_across_the_first(make):
+    box = make()
+    for value in (b"1", b"2"):
+        for number in range(50):
+            box.put(b"k%d" % number, value)
+        await box.clean()
+    for number in range(25):
+        box.put(b"k%d" % number, b"3")
+    await box.clean()
+    assert {key: value for _, key, value in box.records()} == {
+        b"k%d" % number: b"3" if number < 25 else b"2" for number in range(50)
+    }
+    assert len(box.records()) == 50
+
+
+async def test_the_active_segment_and_what_is_above_the_high_watermark_are_left_alone(make):
+    box = make(segment_bytes=200)
+    for number in range(10):
+        box.put(b"k", b"%d" % number)
+    box.log._high_watermark = 5
+    await box.cleaner.clean_one()
+    kept = [offset for offset, _, _ in box.records()]
+    assert kept[-5:] == [5, 6, 7, 8, 9]
+    assert 0 not in kept
+
+
+async def test_a_tombstone_outlives_its_value_by_delete_retention_ms(make, clock):
+    box = make(delete_retention_ms=DAY)
+    box.batch([(b"gone", b"v"), (b"stays", b"v")])
+    box.put(b"gone", None)
+    await box.clean()
+    assert box.records() == [(1, b"stays", b"v"), (2, b"gone", None)]
+    horizons = [header.delete_horizon_ms for header in box.headers() if header.delete_horizon_ms is not None]
+    assert horizons == [clock.now_ms() + DAY]
+    clock.advance(DAY - 1)
+    box.put(b"other", b"1")
+    await box.clean()
+    assert (2, b"gone", None) in box.records()
+    clock.advance(1)
+    box.put(b"other", b"2")
+    await box.clean()
+    assert [key for _, key, _ in box.records()] == [b"stays", b"other"]
+    assert [header.delete_horizon_ms for header in box.headers() if header.records_count] == [None, None]
+
+
+async def test_record_times_survive_the_delete_horizon(make, clock, lab):
+    box = make()
+    first = clock.now_ms()
+    box.batch([(b"a", None), (b"b", b"v")])
+    clock.advance(1000)
+    await box.clean()
+    assert [record.timestamp for record in lab.records(box.log)] == [first, first]
+    assert box.log.max_timestamp_offset().timestamp == first
+
+
+async def test_records_of_aborted_transactions_go_and_of_committed_ones_stay(make, clock):
+    box = make()
+
+    def write(producer_id, sequence, key, value):
+        box.put(
+            key, value, producer_id=producer_id, producer_epoch=0, base_sequence=sequence, transactional=True
+        )
+
+    box.put(b"x", b"old")
+    box.put(b"y", b"old")
+    write(1, 0, b"x", b"aborted")
+    write(2, 0, b"y", b"committed")
+    box.log.roll()
+    box.marker(1, committed=False)
+    box.marker(2, committed=True)
+    box.put(b"z", b"v")
+    await box.clean()
+    values = {key: value for _, key, value in box.records() if not key.startswith(b"\x00\x00")}
+    assert values == {b"x": b"old", b"y": b"committed", b"z": b"v"}
+    assert [t.producer_id for t in box.log.aborted_transactions(0, 100)] == [1], (
+        "until the marker goes, its transaction stays in the index"
+    )
+
+
+async def test_markers_go_after_their_records_and_the_delay(make, clock):
+    box = make(delete_retention_ms=DAY)
+    for producer_id in (1, 2):
+        box.put(
+            b"k%d" % producer_id,
+            b"v",
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+        box.marker(producer_id, committed=producer_id == 2)
+    box.put(b"k2", b"newer")
+
+    def markers():
+        return [header.producer_id for header in box.headers() if header.is_control and header.records_count]
+
+    await box.clean()
+    assert markers() == [1, 2], "their producers are active: batches without records stay for their sequences"
+    clock.advance(10 * DAY)
+    box.log.expire_producers()
+    for _ in range(2):
+        box.put(b"other", b"1")
+        await box.clean()
+        assert markers() == [1, 2], "first the batches go, then the markers get their delete horizon"
+    clock.advance(DAY + 1)
+    box.put(b"other", b"2")
+    await box.clean()
+    assert markers() == []
+    assert box.log.aborted_transactions(0, 100) == []
+
+
+async def test_an_open_transaction_holds_compaction_back(make):
+    box = make(segment_bytes=150)
+    for number in range(5):
+        box.put(b"k", b"%d" % number)
+    box.put(b"t", b"v", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    for number in range(5, 10):
+        box.put(b"k", b"%d" % number)
+    await box.clean()
+    offsets = [offset for offset, _, _ in box.records()]
+    assert [offset for offset in offsets if offset >= 5] == list(range(5, 11))
+    assert len(offsets) < 11
+
+
+async def test_a_producers_last_sequence_survives(make):
+    box = make()
+    for sequence in range(5):
+        box.put(b"k", b"mine", producer_id=7, producer_epoch=0, base_sequence=sequence)
+    box.put(b"k", b"other")
+    box.put(b"z", b"other")
+    await box.clean()
+    assert [value for _, _, value in box.records()] == [b"other", b"other"]
+    box.restart(cleanly=False)
+    for name in os.listdir(box.log.directory):
+        assert not name.endswith((".cleaned", ".swap"))
+    with pytest.raises(KafkaError):
+        box.put(b"k", b"gap", producer_id=7, producer_epoch=0, base_sequence=6)
+    box.put(b"k", b"next", producer_id=7, producer_epoch=0, base_sequence=5)
+
+
+async def test_small_segments_are_merged_and_stay_within_segment_bytes(make):
+    box = make(segment_bytes=1000)
+    for number in range(100):
+        box.put(b"k%d" % (number % 20), b"v" * 20)
+    before = len(box.log.load().segments)
+    await box.clean()
+    for _ in range(3):
+        box.put(b"again", b"v")
+        await box.clean()
+    assert len(box.log.load().segments) < before // 2
+    assert all(segment.size <= 1000 for segment in box.log.load().segments)
+    assert len(box.records()) == 21
+
+
+async def test_a_map_too_small_for_all_keys_takes_several_rounds(make):
+    box = make()
+    box.map_bytes = 10 * BYTES_PER_KEY
+    box.cleaner = box.make_cleaner()
+    for value in (b"1", b"2"):
+        for number in range(40):
+            box.put(b"k%d" % number, value)
+    box.log.roll()
+    rounds = 0
+    while await box.cleaner.clean_one():
+        rounds += 1
+        assert rounds < 50
+    assert rounds > 3
+    assert [value for _, _, value in box.records()] == [b"2"] * 40
+
+
+async def test_long_keys_are_told_apart(make):
+    box = make()
+    keys = [b"x" * 100 + b"%d" % number for number in range(20)]
+    for value in (b"1", b"2"):
+        for key in keys:
+            box.put(key, value)
+    await box.clean()
+    assert [(key, value) for _, key, value in box.records()] == [(key, b"2") for key in keys]
+
+
+async def test_the_dirty_ratio_and_the_lags_decide_when(make, clock):
+    box = make(min_cleanable_dirty_ratio=0.5, min_compaction_lag_ms=1000, max_compaction_lag_ms=DAY)
+    for _ in range(3):
+        box.put(b"k", b"v" * 100)
+    assert not await box.clean(), "too young"
+    clock.advance(1001)
+    assert await box.cleaner.clean_one()
+    for number in range(50):
+        box.put(b"k%d" % number, b"v" * 10)
+    clock.advance(1001)
+    assert await box.clean()
+    box.put(b"k", b"new")
+    clock.advance(1001)
+    assert not await box.clean(), "too little is dirty"
+    clock.advance(DAY)
+    assert await box.cleaner.clean_one(), "it has been dirty for too long"
+
+
+async def test_where_compaction_got_to_survives_a_restart(make):
+    box = make()
+    for _ in range(10):
+        box.put(b"k", b"v")
+    await box.clean()
+    box.restart()
+    assert not await box.cleaner.clean_one()
+    text = (box.path / "cleaner-offset-checkpoint").read_text()
+    assert text == "0\n1\nt 0 10\n"
+
+
+async def test_compact_and_delete_does_both(make, clock):
+    box = make(cleanup_policy=("compact", "delete"), retention_ms=DAY)
+    for number in range(20):
+        box.put(b"k%d" % (number % 2), b"%d" % number)
+    await box.clean()
+    assert len(box.records()) == 2
+    clock.advance(DAY + 1)
+    box.put(b"k9", b"fresh")
+    box.log.delete_old_segments()
+    assert [key for _, key, _ in box.records()] == [b"k9"]
+
+
+async def test_a_log_truncated_meanwhile_keeps_its_own_segments(make):
+    box = make()
+    for number in range(20):
+        box.put(b"k", b"%d" % number)
+
+    async def interfering(task):
+        result = clean(Environment(clock=box.clock), task)
+        box.log.truncate_to(5)
+        return result
+
+    box.cleaner = box.make_cleaner(interfering)
+    box.log.roll()
+    await box.cleaner.clean_one()
+    assert len(box.records()) == 5
+    assert not any(name.endswith((".cleaned", ".swap")) for name in os.listdir(box.log.directory))
+
+
+async def test_a_log_deleted_meanwhile_is_forgotten(make):
+    box = make()
+    for number in range(20):
+        box.put(b"k", b"%d" % number)
+
+    async def interfering(task):
+        result = clean(Environment(clock=box.clock), task)
+        box.manager.delete("t", 0)
+        return result
+
+    box.cleaner = box.make_cleaner(interfering)
+    box.log.roll()
+    await box.cleaner.clean_one()
+    assert not await box.cleaner.clean_one()
+
+
+async def test_a_damaged_segment_is_left_as_it_is_and_not_tried_again_at_once(make):
+    box = make()
+    for number in range(20):
+        box.put(b"k", b"%d" % number)
+    box.log.roll()
+    handle = Files().open(box.log.load().segments.first.path(".log"), writable=True)
+    handle.write_at(b"\xff\xff\xff", 100)
+    size = handle.size()
+    assert await box.cleaner.clean_one()
+    assert not await box.cleaner.clean_one()
+    assert handle.size() == size
+    assert not any(name.endswith((".cleaned", ".swap")) for name in os.listdir(box.log.directory))
+
+
+class CrashingFiles(Files):
+    """Stops the world at the n-th rename of a swap."""
+
+    __slots__ = ("left",)
+
+    def rename(self, source, target):
+        if self.left is not None:
+            if self.left == 0:
+                raise Stopped
+            self.left -= 1
+        super().rename(source, target)
+
+
+class Stopped(BaseException):
+    """The machine stops here."""
+
+
+@pytest.mark.parametrize("renames", range(16))
+async def test_a_crash_at_any_moment_of_a_swap_loses_and_repeats_nothing(tmp_path, clock, lab, renames):
+    files = CrashingFiles()
+    files.left = None
+    box = Compacted(tmp_path, clock, files, segment_bytes=600)
+    for number in range(30):
+        box.put(b"k%d" % (number % 4), b"%d" % number)
+    box.log.roll()
+    expected = {record.key: record.value for record in lab.records(box.log)}
+    files.left = renames
+    try:
+        await box.cleaner.clean_one()
+    except Stopped:
+        pass
+    files.left = None
+    box.restart(cleanly=False)
+    box.log.set_high_watermark(30)
+    records = lab.records(box.log)
+    assert {record.key: record.value for record in records} == expected
+    offsets = [record.offset for record in records]
+    assert offsets == sorted(set(offsets))
+    assert box.log.log_end_offset == 30
+    assert not any(name.endswith((".cleaned", ".swap", ".deleted")) for name in os.listdir(box.log.directory))
+    assert await box.cleaner.clean_one()
+    assert len(lab.records(box.log)) == 4
+    box.manager.close()
+    box.executor.shutdown()
+
+
+async def test_the_real_process_compacts_and_ends(make, clock):
+    box = make()
+    for number in range(50):
+        box.put(b"k%d" % (number % 5), b"%d" % number)
+    box.log.roll()
+    box.cleaner = box.make_cleaner(None)
+    assert await box.cleaner.clean_one()
+    process = box.cleaner._process._process
+    assert process is not None
+    assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
+    assert [value for _, _, value in box.records()] == [b"45", b"46", b"47", b"48", b"49"]
+    await box.cleaner._process.stop()
+    assert process.returncode is not None
+    remove_for_good(box.files, box.manager.environment.trash.take_due(10**15))
+
+
+async def test_a_process_that_dies_costs_one_round(make):
+    box = make()
+    for _ in range(20):
+        box.put(b"k", b"v")
+    box.log.roll()
+    box.cleaner = box.make_cleaner(None)
+    process = box.cleaner._process
+    await process.start()
+    process._process.kill()
+    await process._process.wait()
+    assert await box.cleaner.clean_one()
+    assert len(box.records()) == 20
+    box.put(b"k", b"v")
+    assert await box.clean()
+    assert len(box.records()) <= 2
+    await process.stop()
