@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from headrace.api.context import Context
 from headrace.broker.outbox import Reply
 from headrace.clock import Timer
+from headrace.log.validation import RecordsRefused
 from headrace.replica.partition import Committed, Partition
 from headrace.wire.codec import WireError
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -81,10 +82,11 @@ def _refusal(context: Context, topic: bytes, index: int, by_id: bool, error: Kaf
     leader = None
     if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader = context.services.replicas.current_leader(topic, index, by_id)
+    refused = error.record_errors if isinstance(error, RecordsRefused) else ()
     return PartitionReply(
         index,
         error.code,
-        record_errors=getattr(error, "record_errors", ()),
+        record_errors=tuple((one.batch_index, one.message) for one in refused),
         error_message=error.message or None,
         current_leader=leader,
     )

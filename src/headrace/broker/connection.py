@@ -170,6 +170,10 @@ class Connection(asyncio.BufferedProtocol):
             except WireError as error:
                 self.cut(str(error))
                 return
+            except Exception:
+                log.exception("a request failed inside the broker")
+                self.cut("the request failed inside the broker; the log above says how")
+                return
             finally:
                 frame.release()
         if not self.transport.is_closing():
