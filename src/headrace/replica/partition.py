@@ -55,6 +55,7 @@ class Partition:
         index: int,
         log: PartitionLog,
         config: TopicConfig,
+        log_config: LogConfig,
         flusher: GroupFlusher,
     ) -> None:
         self.topic = topic
@@ -68,16 +69,17 @@ class Partition:
         self._flushing = False
         self._watchers: set[Watcher] = set()
         self._committed: deque[tuple[int, Committed]] = deque()
-        self.configure(config)
+        self.configure(config, log_config)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
 
-    def configure(self, config: TopicConfig) -> None:
+    def configure(self, config: TopicConfig, log_config: LogConfig) -> None:
+        """Take new settings; `log_config` is the log's part of them."""
         self.config = config
         self._flush_messages = config.flush_messages
         self.sync_before_ack = config.flush_messages == 1
-        self.log.update_config(LogConfig.of(config))
+        self.log.update_config(log_config)
 
     # Roles.
 

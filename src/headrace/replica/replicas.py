@@ -13,6 +13,7 @@ from typing import Protocol
 from headrace.cluster.image import MetadataImage, Topic
 from headrace.cluster.image import Partition as PartitionState
 from headrace.config.broker import BrokerConfig
+from headrace.config.topic import TopicConfig
 from headrace.log.config import LogConfig
 from headrace.log.flusher import GroupFlusher
 from headrace.log.manager import LogManager
@@ -119,6 +120,7 @@ class Replicas:
                 self._configure_topic(image, topic)
 
     def _update_topic(self, image: MetadataImage, topic: Topic) -> None:
+        config, log_config = self._settings(image, topic)
         for index, state in enumerate(topic.partitions):
             held = self._by_id.get(topic.id.bytes, {}).get(index)
             if self.broker_id not in state.replicas:
@@ -126,21 +128,26 @@ class Replicas:
                     self._drop(held)
                 continue
             if held is None:
-                held = self._open(image, topic, index)
+                held = self._open(topic, index, config, log_config)
                 if held is None:
                     continue
+            else:
+                held.configure(config, log_config)
             self._assign(held, state)
 
-    def _open(self, image: MetadataImage, topic: Topic, index: int) -> Partition | None:
+    def _settings(self, image: MetadataImage, topic: Topic) -> tuple[TopicConfig, LogConfig]:
         config = self._config.topic_config(image.topic_configs(topic.name))
+        return config, LogConfig.of(config)
+
+    def _open(self, topic: Topic, index: int, config: TopicConfig, log_config: LogConfig) -> Partition | None:
         try:
-            opened = self._log_of(topic, index, LogConfig.of(config))
+            opened = self._log_of(topic, index, log_config)
         except (OSError, KafkaError) as error:
             log.error("%s-%d is offline: %s", topic.name, index, error)
             self._offline.add((topic.id, index))
             return None
         self._offline.discard((topic.id, index))
-        partition = Partition(topic.name, topic.id, index, opened, config, self._flusher)
+        partition = Partition(topic.name, topic.id, index, opened, config, log_config, self._flusher)
         self._by_name.setdefault(topic.name.encode(), {})[index] = partition
         self._by_id.setdefault(topic.id.bytes, {})[index] = partition
         return partition
@@ -166,9 +173,9 @@ class Replicas:
     def _configure_topic(self, image: MetadataImage, topic: Topic) -> None:
         held = self._by_id.get(topic.id.bytes)
         if held:
-            config = self._config.topic_config(image.topic_configs(topic.name))
+            config, log_config = self._settings(image, topic)
             for partition in held.values():
-                partition.configure(config)
+                partition.configure(config, log_config)
 
     def _remove_topic(self, topic: Topic) -> None:
         for partition in list(self._by_id.get(topic.id.bytes, {}).values()):
