@@ -1,0 +1,300 @@
+"""Reading: polls, commits, seeking, pausing, subscribing, and what counts as handled. Sync and asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from headrace.client import (
+    Admin,
+    AsyncConsumer,
+    ConfigError,
+    Consumer,
+    DeserializationError,
+    Producer,
+    Record,
+    TopicPartition,
+    serializers,
+)
+
+NewTopic = Callable[..., str]
+EARLIEST: dict[str, Any] = {
+    "auto_offset_reset": "earliest",
+    "heartbeat_interval_ms": 100,
+    "session_timeout_ms": 6000,
+}
+
+
+def fill(bootstrap: str, topic: str, count: int, partitions: int = 1) -> None:
+    with Producer(bootstrap) as producer:
+        for number in range(count):
+            producer.send_and_forget(
+                topic, str(number), partition=number % partitions, timestamp=1_000_000 + number
+            )
+
+
+def poll_until(consumer: Consumer, count: int) -> list[Record]:
+    records: list[Record] = []
+    while len(records) < count:
+        records += consumer.poll(0.5)
+    return records
+
+
+def test_a_poll_returns_at_most_max_poll_records_and_as_soon_as_there_are_some(
+    bootstrap: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, 25)
+    with Consumer(bootstrap, max_poll_records=10) as consumer:
+        consumer.assign({(topic, 0): 0})
+        sizes = [len(consumer.poll(30, max_records=3))]
+        assert 1 <= sizes[0] <= 3
+        while sum(sizes) < 25:
+            sizes.append(len(consumer.poll(30)))
+        assert max(sizes) <= 10
+
+
+def test_a_record_is_committed_once_the_program_comes_back_and_not_before(
+    bootstrap: str, admin: Admin, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, 4)
+
+    def handle_until_failure() -> None:
+        with Consumer(bootstrap, group_id=group, **EARLIEST) as consumer:
+            consumer.subscribe(topic)
+            for record in consumer:
+                if record.offset == 2:
+                    raise OSError("while handling the third")
+
+    with pytest.raises(OSError):
+        handle_until_failure()
+    assert admin.group_offsets(group) == {TopicPartition(topic, 0): 2}
+    with Consumer(bootstrap, group_id=group, **EARLIEST) as consumer:
+        consumer.subscribe(topic)
+        assert [record.offset for record in poll_until(consumer, 2)] == [2, 3]
+    assert admin.group_offsets(group) == {TopicPartition(topic, 0): 4}
+
+
+def test_at_most_once_commits_before_the_program_sees_the_record(
+    bootstrap: str, admin: Admin, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, 3)
+    with Consumer(bootstrap, group_id=group, delivery="at_most_once", **EARLIEST) as consumer:
+        consumer.subscribe(topic)
+        records = poll_until(consumer, 3)
+        assert admin.group_offsets(group) == {TopicPartition(topic, 0): records[-1].offset + 1}
+
+
+def test_commits_by_record_by_partition_and_later(
+    bootstrap: str, admin: Admin, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic(2)
+    fill(bootstrap, topic, 10, partitions=2)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    outcomes: list[object] = []
+    with Consumer(
+        bootstrap,
+        group_id=group,
+        enable_auto_commit=False,
+        on_commit=lambda offsets, error: outcomes.append((dict(offsets), error)),
+        **EARLIEST,
+    ) as consumer:
+        consumer.subscribe(topic)
+        records = poll_until(consumer, 10)
+        consumer.commit(next(record for record in records if record.topic_partition == first))
+        assert consumer.committed(first, second) == {first: 1, second: None}
+        consumer.commit({second: 3})
+        assert consumer.committed(second) == {second: 3}
+        consumer.commit_async({first: 4})
+        while ({first: 4}, None) not in outcomes:
+            consumer.poll(0.1)
+        consumer.commit(records)
+        assert consumer.committed() == {first: 5, second: 5}
+    assert admin.group_offsets(group) == {first: 5, second: 5}
+
+
+def test_seeking_by_offset_by_end_and_by_time(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, 10)
+    partition = TopicPartition(topic, 0)
+    with Consumer(bootstrap) as consumer:
+        consumer.assign([partition])
+        consumer.seek(partition, 7)
+        assert poll_until(consumer, 3)[0].offset == 7
+        consumer.seek_to_beginning()
+        assert poll_until(consumer, 10)[0].offset == 0
+        assert consumer.position(partition) == 10
+        consumer.seek_to_time(1_000_004)
+        assert poll_until(consumer, 6)[0].offset == 4
+        consumer.seek_to_time(datetime.fromtimestamp(1000.008, UTC))
+        assert poll_until(consumer, 2)[0].offset == 8
+        consumer.seek_to_end()
+        assert consumer.poll(0.2) == []
+        assert consumer.range_of(partition) == (0, 10)
+        with pytest.raises(ConfigError, match="is not assigned"):
+            consumer.seek(TopicPartition(topic, 1), 0)
+
+
+def test_a_paused_partition_is_silent_until_it_is_resumed(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic(2)
+    fill(bootstrap, topic, 10, partitions=2)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    with Consumer(bootstrap) as consumer:
+        consumer.assign({first: 0, second: 0})
+        consumer.pause(first)
+        assert consumer.paused() == {first}
+        assert {record.partition for record in poll_until(consumer, 5)} == {1}
+        assert consumer.poll(0.2) == []
+        consumer.resume(first)
+        assert {record.partition for record in poll_until(consumer, 5)} == {0}
+
+
+def test_a_pattern_subscribes_to_every_topic_that_matches(
+    bootstrap: str, admin: Admin, new_topic: NewTopic, group: str
+) -> None:
+    stem = new_topic()
+    for suffix in ("-one", "-two"):
+        admin.create_topic(stem + suffix, partitions=1)
+        fill(bootstrap, stem + suffix, 1)
+    with Consumer(bootstrap, group_id=group, **EARLIEST) as consumer:
+        consumer.subscribe(pattern=rf"{stem}-.*")
+        assert {record.topic for record in poll_until(consumer, 2)} == {f"{stem}-one", f"{stem}-two"}
+
+
+def test_rebalance_callbacks_can_choose_where_to_start_and_their_errors_are_raised(
+    bootstrap: str, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, 5)
+    seen: list[object] = []
+    with Consumer(bootstrap, group_id=group, **EARLIEST) as consumer:
+
+        def assigned(partitions: Any) -> dict[TopicPartition, int]:
+            seen.append(set(partitions))
+            return dict.fromkeys(partitions, 3)
+
+        consumer.subscribe(topic, on_assign=assigned, on_revoke=lambda partitions: seen.append("revoked"))
+        assert [record.offset for record in poll_until(consumer, 2)] == [3, 4]
+        assert consumer.assignment() == {TopicPartition(topic, 0)}
+    assert seen == [{TopicPartition(topic, 0)}, "revoked"]
+    with Consumer(bootstrap, group_id=f"{group}-2", **EARLIEST) as consumer:
+        consumer.subscribe(topic, on_assign=lambda partitions: {1: 1 / 0})
+
+        def poll_for_ever() -> None:
+            while True:
+                consumer.poll(0.2)
+
+        with pytest.raises(ZeroDivisionError):
+            poll_for_ever()
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_members_of_a_group_share_the_partitions(
+    bootstrap: str, new_topic: NewTopic, group: str, strategy: str
+) -> None:
+    topic = new_topic(4)
+    settings = {**EARLIEST, "partition_assignment_strategy": strategy}
+    with (
+        Consumer(bootstrap, group_id=group, **settings) as one,
+        Consumer(bootstrap, group_id=group, **settings) as two,
+    ):
+        one.subscribe(topic)
+        two.subscribe(topic)
+        while not (len(one.assignment()) == len(two.assignment()) == 2):
+            one.poll(0.05)
+            two.poll(0.05)
+        assert one.assignment() | two.assignment() == {TopicPartition(topic, number) for number in range(4)}
+
+
+def test_consumers_without_a_group_each_get_everything(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic(2)
+    fill(bootstrap, topic, 6, partitions=2)
+    with Consumer(bootstrap, **EARLIEST) as one, Consumer(bootstrap, **EARLIEST) as two:
+        one.subscribe(topic)
+        two.subscribe(topic)
+        assert len(poll_until(one, 6)) == len(poll_until(two, 6)) == 6
+
+
+def test_a_poison_record_does_not_stop_the_consumer(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    with Producer(bootstrap) as producer:
+        producer.send_and_forget(topic, "{broken")
+        producer.send_and_forget(topic, "[1]")
+    with Consumer(bootstrap, value_deserializer=serializers.json()) as consumer:
+        consumer.assign({(topic, 0): 0})
+        poison, fine = poll_until(consumer, 2)
+        with pytest.raises(DeserializationError, match=f"{topic}-0@0"):
+            _ = poison.value
+        assert fine.value == [1]
+
+
+async def test_the_asyncio_consumer_reads_commits_seeks_and_pauses(
+    bootstrap: str, admin: Admin, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    await asyncio.to_thread(fill, bootstrap, topic, 20)
+    partition = TopicPartition(topic, 0)
+    async with AsyncConsumer(bootstrap, group_id=group, enable_auto_commit=False, **EARLIEST) as consumer:
+        await consumer.subscribe(topic)
+        seen = []
+        async for record in consumer:
+            seen.append(record.offset)
+            if len(seen) == 5:
+                break
+        await consumer.commit()
+        assert await consumer.committed() == {partition: 5}
+        assert await consumer.position(partition) == 5
+        # What was fetched ahead comes again after the pause, and nothing comes during it.
+        await consumer.pause(partition)
+        assert await consumer.poll(0.1) == []
+        await consumer.resume(partition)
+        records: list[Record] = []
+        while len(records) < 15:
+            records += await consumer.poll(1)
+        assert [record.offset for record in records] == list(range(5, 20))
+        await consumer.seek(partition, 18)
+        assert (await consumer.poll(30))[0].offset == 18
+        await consumer.commit({partition: 19})
+    assert admin.group_offsets(group) == {partition: 19}
+
+
+async def test_a_cancelled_poll_loses_nothing(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    async with AsyncConsumer(bootstrap) as consumer:
+        await consumer.assign({(topic, 0): 0})
+        waiting = asyncio.ensure_future(consumer.poll(20))
+        await asyncio.sleep(0.2)
+        waiting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await waiting
+        await asyncio.to_thread(fill, bootstrap, topic, 3)
+        records: list[Record] = []
+        while len(records) < 3:
+            records += await consumer.poll(5)
+        assert [record.offset for record in records] == [0, 1, 2]
+
+
+async def test_the_asyncio_consumer_commits_only_what_the_program_came_back_from(
+    bootstrap: str, admin: Admin, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    await asyncio.to_thread(fill, bootstrap, topic, 10)
+
+    async def handle_until_failure() -> None:
+        async with AsyncConsumer(bootstrap, group_id=group, max_poll_records=2, **EARLIEST) as consumer:
+            await consumer.subscribe(topic)
+            async for record in consumer:
+                if record.offset == 5:
+                    raise OSError("while handling the sixth")
+
+    with pytest.raises(OSError):
+        await handle_until_failure()
+    committed = (await asyncio.to_thread(admin.group_offsets, group))[TopicPartition(topic, 0)]
+    assert committed <= 5

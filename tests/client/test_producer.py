@@ -1,0 +1,193 @@
+"""Sending: waiting, forgetting, calling back; acks; what is said when it fails. Sync and asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from headrace.client import (
+    AsyncProducer,
+    BufferFull,
+    ConfigError,
+    DeliveryError,
+    Producer,
+    Record,
+    RecordMetadata,
+    SerializationError,
+    serializers,
+)
+
+NewTopic = Callable[..., str]
+ReadAll = Callable[..., list[Record]]
+
+
+@pytest.fixture
+def silent_broker() -> Iterator[str]:
+    """Takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_send_and_wait_says_where_the_record_is(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    topic = new_topic(2)
+    with Producer(bootstrap, linger_ms=0) as producer:
+        first = producer.send_and_wait(topic, "a", key="k", partition=1, headers={"h": "x"}, timestamp=1234)
+        second = producer.send_and_wait(topic, b"b", partition=1)
+    assert first == RecordMetadata(topic, 1, 0, 1234)
+    assert second.offset == 1
+    [record, _] = read_all(topic)
+    assert (record.key, record.value, record.headers, record.timestamp) == (b"k", b"a", (("h", b"x"),), 1234)
+
+
+def test_futures_callbacks_and_forgotten_records_all_arrive(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    topic = new_topic()
+    called: list[tuple[RecordMetadata | None, DeliveryError | None]] = []
+    with Producer(bootstrap) as producer:
+        futures = [producer.send(topic, str(number)) for number in range(5)]
+        producer.send(topic, "5", on_delivery=lambda metadata, error: called.append((metadata, error)))
+        producer.send_and_forget(topic, "6")
+        assert [future.result(30).offset for future in futures] == [0, 1, 2, 3, 4]
+        producer.flush(30)
+        assert producer.failed == 0
+    assert called[0][0] is not None
+    assert (called[0][0].offset, called[0][1]) == (5, None)
+    assert [record.value for record in read_all(topic)] == [str(n).encode() for n in range(7)]
+
+
+def test_a_callback_that_raises_harms_nobody(bootstrap: str, new_topic: NewTopic) -> None:
+    with Producer(bootstrap) as producer:
+        future = producer.send(new_topic(), "x", on_delivery=lambda metadata, error: 1 / 0)
+        assert future.result(30).offset == 0
+
+
+@pytest.mark.parametrize("acks", [0, 1, "all"])
+def test_every_kind_of_acknowledgement_works(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll, acks: object
+) -> None:
+    topic = new_topic()
+    with Producer(bootstrap, acks=acks) as producer:
+        metadata = producer.send_and_wait(topic, "x")
+    # With acks=0 the broker says nothing, so nobody knows the offset.
+    assert metadata.offset == (-1 if acks == 0 else 0)
+    assert [record.value for record in read_all(topic)] == [b"x"]
+
+
+@pytest.mark.parametrize("partitioner", ["murmur2", "hash_slots", "consistent_hash", "round_robin", "sticky"])
+def test_records_go_where_the_partitioner_says(bootstrap: str, new_topic: NewTopic, partitioner: str) -> None:
+    topic = new_topic(3)
+    with Producer(bootstrap, partitioner=partitioner) as producer:
+        sent = [producer.send(topic, "x", key=f"key-{number % 20}") for number in range(60)]
+        placed = [future.result(30).partition for future in sent]
+    assert set(placed) <= {0, 1, 2}
+    if partitioner == "round_robin":
+        assert placed == [0, 1, 2] * 20
+    elif partitioner == "sticky":
+        assert len(set(placed)) == 1
+    else:
+        assert placed[:20] == placed[20:40] == placed[40:]
+        assert len(set(placed)) == 3
+
+
+def test_an_unreachable_broker_fails_the_record_with_a_sentence(silent_broker: str) -> None:
+    with Producer(silent_broker, delivery_timeout_ms=300, linger_ms=0) as producer:
+        with pytest.raises(DeliveryError, match="a record for t was not acknowledged") as caught:
+            producer.send_and_wait("t", "x")
+        producer.send_and_forget("t", "y")
+        producer.flush(30)
+        assert producer.failed == 1
+    assert "\n" not in str(caught.value)
+
+
+def test_a_flush_that_is_too_short_says_how_many_are_left(silent_broker: str) -> None:
+    producer = Producer(silent_broker, delivery_timeout_ms=1000)
+    for _ in range(3):
+        producer.send_and_forget("t", "x")
+    with pytest.raises(DeliveryError, match="3 records were still unacknowledged after 0 s"):
+        producer.flush(0)
+    producer.close()
+    with pytest.raises(ConfigError, match="closed"):
+        producer.send("t", "x")
+
+
+def test_a_full_buffer_blocks_and_then_says_so(silent_broker: str) -> None:
+    with Producer(
+        silent_broker, queue_buffering_max_messages=2, max_block_ms=100, delivery_timeout_ms=500
+    ) as producer:
+        producer.send("t", "1")
+        producer.send("t", "2")
+        with pytest.raises(BufferFull, match=r"stayed full for 0\.1 s \(max\.block\.ms\)"):
+            producer.send("t", "3")
+
+
+def test_a_partition_that_does_not_exist_is_named(bootstrap: str, new_topic: NewTopic) -> None:
+    with Producer(bootstrap) as producer, pytest.raises(DeliveryError, match="fewer partitions"):
+        producer.send_and_wait(new_topic(1), "x", partition=7)
+
+
+def test_a_value_that_cannot_be_serialized_is_refused_before_it_is_sent(bootstrap: str) -> None:
+    with (
+        Producer(bootstrap, value_serializer=serializers.text()) as producer,
+        pytest.raises(SerializationError),
+    ):
+        producer.send("t", 5)  # type: ignore[arg-type]
+
+
+def test_many_threads_may_share_a_producer(bootstrap: str, new_topic: NewTopic, read_all: ReadAll) -> None:
+    topic = new_topic(4)
+    with Producer(bootstrap, partitioner="hash_slots") as producer:
+        threads = [
+            threading.Thread(
+                target=lambda name=name: [
+                    producer.send_and_forget(topic, f"{name}-{n}", key=str(name)) for n in range(200)
+                ]
+            )
+            for name in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    values = [record.value.decode() for record in read_all(topic) if record.value]
+    for name in range(4):
+        assert [value for value in values if value.startswith(f"{name}-")] == [
+            f"{name}-{n}" for n in range(200)
+        ]
+
+
+async def test_the_asyncio_producer_waits_forgets_and_calls_back(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    topic = new_topic()
+    called: list[object] = []
+    async with AsyncProducer(bootstrap, value_serializer=serializers.json()) as producer:
+        metadata = await producer.send_and_wait(topic, {"n": 0}, key="k", headers={"h": "x"})
+        futures = [await producer.send(topic, {"n": number}) for number in range(1, 500)]
+        await producer.send(topic, {"n": 500}, on_delivery=lambda done, error: called.append(done))
+        await producer.send_and_forget(topic, {"n": 501})
+        assert [each.offset for each in await asyncio.gather(*futures)] == list(range(1, 500))
+        await producer.flush()
+        assert producer.failed == 0
+    assert metadata.offset == 0
+    records = await asyncio.to_thread(read_all, topic)
+    assert len(records) == 502
+    assert records[0].headers == (("h", b"x"),)
+    assert len(called) == 1
+
+
+async def test_the_asyncio_producer_fails_with_the_same_sentences(silent_broker: str) -> None:
+    async with AsyncProducer(
+        silent_broker, delivery_timeout_ms=400, max_block_ms=100, queue_buffering_max_messages=1, linger_ms=0
+    ) as producer:
+        sent = await producer.send("t", "1")
+        with pytest.raises(BufferFull, match=r"max\.block\.ms"):
+            await producer.send("t", "2")
+        with pytest.raises(DeliveryError, match="a record for t was not acknowledged"):
+            await sent
