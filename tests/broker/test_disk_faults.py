@@ -1,0 +1,106 @@
+"""A disk that is full or fails: producers are told, other partitions go on, nothing acknowledged is damaged."""
+
+import errno
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from headrace.testing.faults import FaultyFiles
+from headrace.testing.wire import WireClient, batch
+from headrace.wire.batch import iterate_batches
+from headrace.wire.errors import ErrorCode
+from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.wire.records import decode_records
+
+
+@pytest.fixture
+def files():
+    return FaultyFiles()
+
+
+@pytest.fixture
+def running(make_broker, files):
+    broker = make_broker(files=files)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    topics = [
+        NewTopic("sick", 1),
+        NewTopic("sound", 1),
+        NewTopic("synced", 1, config={"flush.messages": "1"}),
+    ]
+    for made in admin.create_topics(topics).values():
+        made.result(30)
+    return broker
+
+
+@pytest.fixture
+def client(running):
+    with WireClient(running.bootstrap) as client:
+        yield client
+
+
+def produce(client, topic, value):
+    data = PartitionProduceData(index=0, records=batch(value))
+    topics = [TopicProduceData(name=topic, partition_data=[data])]
+    reply = client.call(ProduceRequest(acks=-1, timeout_ms=10000, topic_data=topics), 9)
+    return ErrorCode(reply.responses[0].partition_responses[0].error_code)
+
+
+def values(client, topic):
+    asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic=topic, partitions=[asked])])
+    reply = client.call(request, 11).responses[0].partitions[0]
+    assert reply.error_code == 0, ErrorCode(reply.error_code)
+    data = memoryview(reply.records)
+    found = []
+    for position, header in iterate_batches(data):
+        batch_data = data[position : position + header.size]
+        found += [bytes(record.value) for record in decode_records(batch_data, header)]
+    return found
+
+
+def test_a_full_disk_refuses_and_works_again_when_there_is_room(client, files):
+    assert produce(client, "sick", b"before") is ErrorCode.NONE
+    files.where, files.write_error = "sick-0", errno.ENOSPC
+    assert produce(client, "sick", b"no room") is ErrorCode.KAFKA_STORAGE_ERROR
+    assert produce(client, "sound", b"goes on") is ErrorCode.NONE
+    assert values(client, "sick") == [b"before"]
+    files.heal()
+    assert produce(client, "sick", b"after") is ErrorCode.NONE
+    assert values(client, "sick") == [b"before", b"after"]
+
+
+def test_a_failing_write_takes_one_partition_offline_until_the_disk_works(client, running, files):
+    assert produce(client, "sick", b"before") is ErrorCode.NONE
+    files.where, files.write_error = "sick-0", errno.EIO
+    assert produce(client, "sick", b"lost") is ErrorCode.KAFKA_STORAGE_ERROR
+    files.heal()
+    assert produce(client, "sick", b"still offline") is ErrorCode.KAFKA_STORAGE_ERROR
+    assert produce(client, "sound", b"goes on") is ErrorCode.NONE
+    running.run(lambda node: node.maintenance.retry_offline())
+    assert produce(client, "sick", b"after") is ErrorCode.NONE
+    assert values(client, "sick") == [b"before", b"after"]
+
+
+def test_a_failed_fsync_is_never_acknowledged_and_never_simply_tried_again(client, running, files):
+    assert produce(client, "synced", b"before") is ErrorCode.NONE
+    files.where, files.sync_error = "synced-0", errno.EIO
+    assert produce(client, "synced", b"not on disk") is ErrorCode.KAFKA_STORAGE_ERROR
+    files.heal()
+    assert produce(client, "synced", b"offline") is ErrorCode.KAFKA_STORAGE_ERROR
+    running.run(lambda node: node.maintenance.retry_offline())
+    assert produce(client, "synced", b"after") is ErrorCode.NONE
+    found = values(client, "synced")
+    assert found[0] == b"before"
+    assert found[-1] == b"after"
+
+
+def test_after_a_full_disk_a_restart_finds_everything_acknowledged(client, running, files):
+    assert produce(client, "sick", b"before") is ErrorCode.NONE
+    files.where, files.write_error = "sick-0", errno.ENOSPC
+    assert produce(client, "sick", b"no room") is ErrorCode.KAFKA_STORAGE_ERROR
+    files.heal()
+    running.stop()
+    running.start()
+    with WireClient(running.bootstrap) as again:
+        assert values(again, "sick") == [b"before"]
