@@ -1,0 +1,222 @@
+"""headrace://: calls through topics of a real broker, which neither end has to be there for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from headrace.client import Admin
+from headrace.services import (
+    Bootstrap,
+    JavaException,
+    MethodConfig,
+    ProtocolConfig,
+    RpcCode,
+    RpcException,
+    attach,
+    current,
+    interface,
+)
+from headrace.services.protocols.topics import names
+from headrace.testing.broker import BrokerThread
+
+
+class Ledger:
+    """Counts how often each transfer was really made."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+
+@interface("com.acme.Bank")
+class Bank:
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        self._ledger = ledger or Ledger()
+
+    def transfer(self, amount: int) -> int:
+        self._ledger.made.append(str(current().attachments[names.ID]))
+        return amount
+
+    def fail(self) -> None:
+        raise ValueError("no money")
+
+    def note(self, text: str) -> None:
+        self._ledger.made.append(text)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerThread]:
+    """A broker that does not wait for more members before a group begins."""
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    running = BrokerThread(tmp_path_factory.mktemp("broker"), settings).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def version() -> str:
+    """A service of its own for each test, and so topics of its own."""
+    return str(time.monotonic_ns())
+
+
+@pytest.fixture
+def provide(application: Callable[..., Bootstrap], bootstrap: str, version: str) -> Callable[..., Bootstrap]:
+    host, _, port = bootstrap.partition(":")
+
+    def make(ledger: Ledger, **settings: Any) -> Bootstrap:
+        app = application("bank", protocol=ProtocolConfig(name="headrace", host=host, port=int(port)))
+        app.service(Bank(ledger), scope="remote", version=version, **settings)
+        return app.start()
+
+    return make
+
+
+@pytest.fixture
+def bank(application: Callable[..., Bootstrap], bootstrap: str, version: str) -> Callable[..., Bank]:
+    def make(**settings: Any) -> Bank:
+        given = {"timeout": 30_000, "retries": 0, **settings}
+        return application(f"web-{version}").reference(
+            Bank, url=f"headrace://{bootstrap}", version=version, **given
+        )
+
+    return make
+
+
+def test_a_call_is_answered(provide: Callable[..., Bootstrap], bank: Callable[..., Bank]) -> None:
+    ledger = Ledger()
+    provide(ledger)
+    proxy = bank()
+    assert proxy.transfer(5) == 5
+    with pytest.raises(JavaException, match=r"java\.lang\.IllegalArgumentException: no money"):
+        proxy.fail()
+    assert len(ledger.made) == 1
+
+
+async def test_many_calls_at_once(
+    provide: Callable[..., Bootstrap], application: Callable[..., Bootstrap], bootstrap: str, version: str
+) -> None:
+    ledger = Ledger()
+    await asyncio.to_thread(provide, ledger)
+    proxy = await application("many").reference_async(
+        Bank, url=f"headrace://{bootstrap}", version=version, timeout=30_000, retries=0
+    )
+    answers = await asyncio.gather(*(proxy.transfer(n) for n in range(100)))  # type: ignore[arg-type]
+    assert list(answers) == list(range(100))
+    assert len(set(ledger.made)) == 100
+
+
+def test_a_call_waits_for_a_provider_that_is_away(
+    provide: Callable[..., Bootstrap], bank: Callable[..., Bank]
+) -> None:
+    ledger = Ledger()
+    provide(ledger).stop()
+    proxy = bank()
+    answers: list[int] = []
+    caller = threading.Thread(target=lambda: answers.append(proxy.transfer(7)))
+    caller.start()
+    provide(ledger)
+    caller.join(30)
+    assert answers == [7]
+
+
+def test_a_caller_that_gave_up_gets_the_answer_under_the_same_id(
+    provide: Callable[..., Bootstrap], bank: Callable[..., Bank], eventually: Callable[..., None]
+) -> None:
+    ledger = Ledger()
+    provide(ledger).stop()
+    impatient = bank(timeout=200)
+    with attach({names.ID: "transfer-17"}):
+        with pytest.raises(
+            RpcException, match=r"call again with the attachment headrace.id=transfer-17"
+        ) as raised:
+            impatient.transfer(9)
+        assert raised.value.code == RpcCode.TIMEOUT
+        provide(ledger)
+        eventually(lambda: ledger.made == ["transfer-17"])  # served although nobody waited
+        assert bank().transfer(9) == 9
+    assert ledger.made == ["transfer-17"]  # and not made a second time
+
+
+def test_a_retry_is_the_same_call(
+    provide: Callable[..., Bootstrap], bank: Callable[..., Bank], eventually: Callable[..., None]
+) -> None:
+    ledger = Ledger()
+    provide(ledger).stop()
+    with pytest.raises(RpcException, match="Tried 3 times"):
+        bank(timeout=100, retries=2).transfer(3)  # three requests are in the log now
+    provide(ledger)
+    assert bank().transfer(4) == 4
+    eventually(lambda: len(ledger.made) == 2)
+    assert len(set(ledger.made)) == 2
+
+
+def test_a_one_way_call_leaves_no_reply(
+    provide: Callable[..., Bootstrap], bank: Callable[..., Bank], eventually: Callable[..., None]
+) -> None:
+    ledger = Ledger()
+    provide(ledger)
+    bank(methods=[MethodConfig(name="note", return_=False)]).note("hello")
+    eventually(lambda: ledger.made == ["hello"])
+
+
+def test_requests_can_be_replayed(
+    provide: Callable[..., Bootstrap],
+    bank: Callable[..., Bank],
+    bootstrap: str,
+    version: str,
+    eventually: Callable[..., None],
+) -> None:
+    ledger = Ledger()
+    app = provide(ledger)
+    proxy = bank()
+    for amount in range(3):
+        proxy.transfer(amount)
+    app.stop()
+    topic = f"services.com.acme.Bank.{version}"
+    with Admin(bootstrap) as admin:
+        eventually(lambda: admin.group(topic).state.lower() in ("empty", "dead"))
+        admin.reset_group(topic, "earliest", topic)
+    again = Ledger()
+    provide(again)
+    eventually(lambda: sorted(again.made) == sorted(ledger.made))
+
+
+def test_two_providers_share_the_work_and_each_request_is_served(
+    provide: Callable[..., Bootstrap], bank: Callable[..., Bank]
+) -> None:
+    ledgers = [Ledger(), Ledger()]
+    for ledger in ledgers:
+        provide(ledger)
+    proxy = bank()
+    assert [proxy.transfer(n) for n in range(20)] == list(range(20))
+    assert len({made for ledger in ledgers for made in ledger.made}) == 20
+
+
+def test_a_token_is_wanted_here_too(provide: Callable[..., Bootstrap], bank: Callable[..., Bank]) -> None:
+    provide(Ledger(), token="secret")
+    with pytest.raises(RpcException, match="Invalid token!"):
+        bank().transfer(1)
+    with attach({"token": "secret"}):
+        assert bank().transfer(1) == 1
+
+
+def test_a_request_that_cannot_be_read_is_answered_and_passed(
+    provide: Callable[..., Bootstrap], bank: Callable[..., Bank], bootstrap: str, version: str
+) -> None:
+    provide(Ledger())
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(f"services.com.acme.Bank.{version}", b"\x90\xff nonsense")
+    producer.flush(10)
+    assert bank().transfer(4) == 4
+
+
+def test_a_cluster_that_is_not_there_is_one_sentence(application: Callable[..., Bootstrap]) -> None:
+    app = application("x")
+    with pytest.raises(RpcException, match=r"Failed to reach the cluster 127\.0\.0\.1:1"):
+        app.reference(Bank, url="headrace://127.0.0.1:1?connect.timeout=500")
