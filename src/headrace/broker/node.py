@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,6 +19,7 @@ from headrace.cluster.registration import Registration
 from headrace.config.broker import BrokerConfig
 from headrace.config.listeners import Listener
 from headrace.groups.attach import attach_groups
+from headrace.log.cleaner import CleanerSettings, LogCleaner
 from headrace.log.config import LogConfig
 from headrace.log.directory import DirectoryInUse
 from headrace.log.environment import Environment
@@ -121,7 +123,8 @@ class Node:
             self.groups,
         )
         self.server = Server(Dispatcher(self.services), _limits(self.config), self.clock, self._disk)
-        self._background = asyncio.get_running_loop().create_task(self.maintenance.run())
+        self.cleaner = LogCleaner(self.logs, self._disk, _cleaner_settings(self.config))
+        self._background = asyncio.gather(self.maintenance.run(), self.cleaner.run())
         for listener, bound in sockets:
             await self.server.listen(listener.name, bound)
 
@@ -131,7 +134,8 @@ class Node:
         self.groups.close()
         await self.cluster.stop()
         self._background.cancel()
-        await asyncio.gather(self._background, return_exceptions=True)
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._background
         self.logs.close()
         self._disk.shutdown()
 
@@ -189,6 +193,15 @@ def _maintenance_settings(config: BrokerConfig) -> MaintenanceSettings:
         replica_high_watermark_checkpoint_interval_ms=config.integer(
             "replica.high.watermark.checkpoint.interval.ms"
         ),
+    )
+
+
+def _cleaner_settings(config: BrokerConfig) -> CleanerSettings:
+    return CleanerSettings(
+        log_cleaner_enable=config.boolean("log.cleaner.enable"),
+        log_cleaner_backoff_ms=config.integer("log.cleaner.backoff.ms"),
+        log_cleaner_dedupe_buffer_size=config.integer("log.cleaner.dedupe.buffer.size"),
+        log_cleaner_io_max_bytes_per_second=config.number("log.cleaner.io.max.bytes.per.second"),
     )
 
 

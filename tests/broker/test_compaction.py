@@ -1,0 +1,66 @@
+"""A compacted topic, seen by a client: the latest value per key stays, tombstones go, changes take effect while running."""
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+
+def read(bootstrap, topic):
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "r", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = []
+    while True:
+        message = consumer.poll(30)
+        if message.error():
+            assert message.error().code() == KafkaError._PARTITION_EOF
+            consumer.close()
+            return found
+        found.append((message.offset(), message.key(), message.value()))
+
+
+def test_compaction_keeps_the_last_value_of_every_key(make_broker):
+    broker = make_broker()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    settings = {
+        "cleanup.policy": "compact",
+        "segment.bytes": "1048576",
+        "min.cleanable.dirty.ratio": "0.01",
+        "delete.retention.ms": "0",
+    }
+    admin.create_topics([NewTopic("accounts", 1, config=settings)])["accounts"].result(30)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+    total = 20000
+    for number in range(total):
+        producer.produce("accounts", key=b"%d" % (number % 100), value=b"%d %s" % (number, b"x" * 150))
+    for key in (7, 8):
+        producer.produce("accounts", key=b"%d" % key, value=None)
+    assert producer.flush(30) == 0
+
+    async def clean(node):
+        while await node.cleaner.clean_one():
+            pass
+
+    broker.run(clean)
+    found = read(broker.bootstrap, "accounts")
+    assert len(found) < total // 2
+    offsets = [offset for offset, _, _ in found]
+    assert offsets == sorted(set(offsets))
+    latest = {key: value for _, key, value in found}
+    for key in range(100):
+        if key in (7, 8):
+            assert latest[b"%d" % key] is None
+        else:
+            assert latest[b"%d" % key].split()[0] == b"%d" % (total - 100 + key)
+    broker.stop()
+    broker.start()
+    assert read(broker.bootstrap, "accounts") == found
+
+
+def test_a_record_without_a_key_is_refused_by_a_compacted_topic(make_broker):
+    broker = make_broker()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic("keyed", 1, config={"cleanup.policy": "compact"})])["keyed"].result(30)
+    errors = []
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce("keyed", b"no key", on_delivery=lambda error, _: errors.append(error.name()))
+    producer.flush(30)
+    assert errors == ["INVALID_RECORD"]
