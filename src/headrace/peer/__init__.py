@@ -1,0 +1,1 @@
+"""The small client brokers use among themselves."""
