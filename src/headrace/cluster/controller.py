@@ -73,17 +73,21 @@ async def elect(store: Store, broker_id: int, watch: Watch) -> int | None:
     `watch` is told when that ends.
     """
     while True:
-        if await store.get(CONTROLLER, watch) is not None:
-            return None
+        holder = await store.get(CONTROLLER, watch)
         known = await store.get(CONTROLLER_EPOCH)
         if known is None:
             raise StoreError(f"The store has no {CONTROLLER_EPOCH}; it was not set up for Headrace.")
+        if holder is not None:
+            epoch = int(json.loads(holder[0])["epoch"])
+            # This session can hold the office without knowing: when it won, the store went away before it said so.
+            mine = holder[1].owner == store.session_id and known[1].version == epoch
+            return epoch if mine else None
         epoch = known[1].version + 1
-        holder = json.dumps({"version": 1, "brokerid": broker_id, "epoch": epoch}).encode()
+        claim = json.dumps({"version": 1, "brokerid": broker_id, "epoch": epoch}).encode()
         try:
             await store.commit(
                 [
-                    Create(CONTROLLER, holder, ephemeral=True),
+                    Create(CONTROLLER, claim, ephemeral=True),
                     SetData(CONTROLLER_EPOCH, str(epoch).encode(), known[1].version),
                 ]
             )

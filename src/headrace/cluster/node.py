@@ -30,6 +30,7 @@ from headrace.cluster.store import (
     SessionState,
     SetData,
     Store,
+    StoreError,
     UnavailableError,
 )
 from headrace.config.broker import BrokerConfig
@@ -149,10 +150,10 @@ class ClusterNode:
             try:
                 head = await read_head(self._store, self._head_changed.set)
                 base, steps = await read_from(self._store, self.image, head)
-            except (NoNodeError, SessionExpiredError):
+            except NoNodeError:
                 self._head_changed.set()
                 continue
-            except UnavailableError:
+            except (UnavailableError, SessionExpiredError):
                 await self._clock.sleep(RETRY_SECONDS)
                 self._head_changed.set()
                 continue
@@ -264,9 +265,9 @@ class ClusterNode:
         self.controller = controller
         try:
             await controller.take_office(self.image)
-        except KafkaError:
-            # Deposed before it could begin; the next round stands again.
-            self._office_changed.set()
+        except (KafkaError, StoreError) as error:
+            log.warning("broker %d could not take the controller's office (%s)", self.broker_id, error)
+            controller.depose()
 
     async def _give_up_office(self) -> None:
         """A controller that failed must not keep others from the office."""

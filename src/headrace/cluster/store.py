@@ -120,7 +120,7 @@ class Store(Protocol):
         ...
 
     async def commit(self, ops: Sequence[Op]) -> list[Stat | None]:
-        """All of `ops` or none (ConflictError). The result has a Stat for each Create and SetData."""
+        """All of `ops` or none (ConflictError). The result has a Stat for each SetData and each ephemeral Create."""
         ...
 
     def on_session(self, listener: Callable[[SessionState], None]) -> None:

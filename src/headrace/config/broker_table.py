@@ -138,6 +138,7 @@ _REPLICATION_AND_CONTROLLER = [
     Setting("controlled.shutdown.max.retries", INT, 3, "How often a stopping broker asks the controller to move its leaders."),
     Setting("controlled.shutdown.retry.backoff.ms", LONG, 5000, "How long it waits in between."),
     Setting("controller.socket.timeout.ms", INT, 30_000, "How long a request to the controller may take."),
+    Setting("headrace.store", STRING, None, "The socket of this machine's supervisor, which keeps the cluster's facts; `headrace up --brokers N` sets it."),
     Setting("zookeeper.connect", STRING, None, "The ZooKeeper ensemble, host:port[,…][/chroot]; without it the embedded store holds the cluster's facts.", None, HIGH),
     Setting("zookeeper.session.timeout.ms", INT, 6000, "How long ZooKeeper waits before it declares a silent broker dead.", None, HIGH),
     Setting("zookeeper.connection.timeout.ms", INT, None, "How long the first connection to ZooKeeper may take; without it the session timeout.", None, HIGH),
