@@ -20,7 +20,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from headrace.client import Admin, Consumer, Record
+from headrace.client import Admin, Record
+from headrace.client.scan import scan
 from headrace.testing.broker import BrokerThread
 
 
@@ -59,18 +60,12 @@ def new_topic(admin: Admin) -> Callable[..., str]:
 
 
 @pytest.fixture
-def read_all(bootstrap: str) -> Callable[..., list[Record]]:
+def read_all(bootstrap: str, admin: Admin) -> Callable[..., list[Record]]:
     """Everything a topic holds now, without a group."""
 
     def read(topic: str, isolation_level: str = "read_committed") -> list[Record]:
-        with Consumer(bootstrap, isolation_level=isolation_level) as consumer:
-            partitions = consumer.partitions_of(topic)
-            consumer.assign(dict.fromkeys(partitions, 0))
-            ends = {partition: consumer.range_of(partition)[1] for partition in partitions}
-            records: list[Record] = []
-            while any((consumer.position(each) or 0) < end for each, end in ends.items()):
-                records += consumer.poll(0.2)
-            return records
+        starts = dict.fromkeys(admin.partitions_of(topic))
+        return list(scan({"bootstrap.servers": bootstrap}, starts, isolation_level=isolation_level))
 
     return read
 

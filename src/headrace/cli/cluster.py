@@ -60,6 +60,11 @@ class Cluster:
         self.admin: AdminClient = self._build(AdminClient, {})
         self.nodes = self._await_connection()
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The user's settings by librdkafka's names, for a client of another kind."""
+        return dict(self._settings)
+
     # --- clients ---
 
     def producer(self, settings: Mapping[str, str | int | bool], /, **callbacks: Any) -> Producer:

@@ -27,6 +27,8 @@ COMMANDS = {
     "consume": Entry("headrace.cli.consume", "Read records from topics."),
     "groups": Entry("headrace.cli.groups", "List, describe, reset and delete consumer groups."),
     "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
+    "dlq": Entry("headrace.cli.dlq", "List, show, replay and drop dead letters."),
+    "partitioner": Entry("headrace.cli.partitioner", "See what moves when partitions are added."),
     "kafka": Entry("headrace.cli.kafka", "Kafka's own tools, with their flags and their output."),
 }
 

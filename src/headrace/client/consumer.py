@@ -92,6 +92,8 @@ class Consumer(Generic[K, V]):
         self._paused: set[TopicPartition] = set()
         self._waiting_error: KafkaError | None = None
         self._callback_error: Exception | None = None
+        self.ended: set[TopicPartition] = set()
+        """With enable.partition.eof: partitions whose end has been reached at least once."""
         self._closed = False
         try:
             self.librdkafka = confluent_kafka.Consumer(
@@ -211,6 +213,8 @@ class Consumer(Generic[K, V]):
                 self._waiting_error = problem
             elif problem.code() != KafkaError._PARTITION_EOF:
                 log.warning("%s", explain(problem))
+            else:
+                self.ended.add(TopicPartition(str(message.topic()), int(message.partition() or 0)))
         if not records:
             self._raise_waiting()
         return records

@@ -1,0 +1,260 @@
+"""Looking after the dead letters of a topic: read them, send them back, drop them.
+
+A log cannot lose a record in its middle, so what has been settled is remembered in the offsets of one
+group: the committed offset is the first unsettled letter, and the commit's note lists those settled after
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import confluent_kafka
+from confluent_kafka import KafkaException
+
+from headrace.client.admin import Admin
+from headrace.client.config import Config, connection_settings, merged
+from headrace.client.consumer import Consumer
+from headrace.client.dead_letters import ATTEMPT, OFFSET, PARTITION, REASON, TOPIC, own_headers
+from headrace.client.errors import ClientError, ConfigError, broker_error
+from headrace.client.once.ids import ID_HEADER
+from headrace.client.producer import Producer
+from headrace.client.record import Headers, Record, TopicPartition, to_librdkafka
+from headrace.client.scan import scan
+
+GROUP = "headrace.dlq"
+_NOTE_LIMIT = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record set aside, where it lies now and where it came from."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int
+    reason: str
+    attempt: int
+    origin: str
+    origin_partition: int
+    origin_offset: int
+    settled: bool
+
+
+@dataclass(slots=True)
+class Settled:
+    """The settled letters of one partition: all before ``first``, and some after it."""
+
+    first: int = 0
+    after: set[int] = field(default_factory=set)
+
+    def __contains__(self, offset: int) -> bool:
+        return offset < self.first or offset in self.after
+
+    def add(self, offsets: Iterable[int], present: Iterable[int]) -> None:
+        """Settle offsets; ``present`` are the offsets of the partition that hold a letter, in order."""
+        self.after.update(offset for offset in offsets if offset >= self.first)
+        for offset in present:
+            if offset >= self.first:
+                if offset not in self.after:
+                    break
+                self.first = offset + 1
+        self.after = {offset for offset in self.after if offset >= self.first}
+
+    def note(self) -> str:
+        spans: list[tuple[int, int]] = []
+        for offset in sorted(self.after):
+            if spans and spans[-1][1] == offset - 1:
+                spans[-1] = spans[-1][0], offset
+            else:
+                spans.append((offset, offset))
+        return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+    @classmethod
+    def from_commit(cls, offset: int, note: str | None) -> Settled:
+        after: set[int] = set()
+        for span in filter(None, (note or "").split(",")):
+            low, _, high = span.partition("-")
+            after.update(range(int(low), int(high or low) + 1))
+        return cls(max(offset, 0), after)
+
+
+class DeadLetterBox:
+    """The dead letters in one topic, such as ``orders.dlq``."""
+
+    def __init__(self, topic: str, config: Config = None, /, **settings: object) -> None:
+        self.topic = topic
+        self._connection = connection_settings(merged(config, settings))
+        self._admin = Admin(self._connection)
+        self._partitions = self._admin.partitions_of(topic)
+        self._consumer: Consumer[bytes, bytes] = Consumer(
+            {**self._connection, "group.id": GROUP, "enable.auto.commit": False}
+        )
+        self._settled = self._read_settled()
+
+    def letters(self, *, settled: bool = False) -> Iterator[DeadLetter]:
+        """The letters there are now, by partition and offset; with ``settled``, also those already
+        settled."""
+        for partition in self._partitions:
+            for record in self._read(partition):
+                done = record.offset in self._settled[partition]
+                if settled or not done:
+                    yield _letter(record, done)
+
+    def count(self) -> int:
+        return sum(1 for _ in self.letters())
+
+    def replay(
+        self, chosen: Callable[[DeadLetter], bool] = lambda letter: True, *, to: str | None = None
+    ) -> int:
+        """Send the chosen unsettled letters to where they came from, or to another topic; returns how many.
+
+        They keep their partition and go without the headers of a dead letter. Each has a ``headrace.id``,
+        so that ``once`` recognises one that is replayed twice because this was interrupted.
+        """
+        sizes: dict[str, int] = {}
+        with Producer[bytes, bytes](self._connection) as producer:
+
+            def send(letter: DeadLetter) -> None:
+                target = to or letter.origin
+                if target not in sizes:
+                    sizes[target] = len(self._admin.topic(target).partitions)
+                same_place = to is None and letter.origin_partition < sizes[target]
+                producer.send_and_wait(
+                    target,
+                    letter.value,
+                    key=letter.key,
+                    partition=letter.origin_partition if same_place else None,
+                    headers=_headers_for_replay(letter),
+                )
+
+            return self._settle(chosen, send)
+
+    def drop(self, chosen: Callable[[DeadLetter], bool] = lambda letter: True) -> int:
+        """Settle the chosen letters without sending them, and delete what is settled from the beginning
+        on."""
+        dropped = self._settle(chosen, lambda letter: None)
+        firsts = {partition: self._settled[partition].first for partition in self._partitions}
+        starts = self._admin.offsets("earliest", self._partitions)
+        deletable = {partition: first for partition, first in firsts.items() if first > starts[partition]}
+        if deletable:
+            self._admin.delete_records(deletable)
+        return dropped
+
+    def close(self) -> None:
+        self._consumer.close()
+        self._admin.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _settle(self, chosen: Callable[[DeadLetter], bool], act: Callable[[DeadLetter], None]) -> int:
+        """Act on each chosen letter and remember it at the end, also when acting on one of them fails."""
+        count = 0
+        for partition in self._partitions:
+            records = list(self._read(partition))
+            done: list[int] = []
+            try:
+                for record in records:
+                    if record.offset in self._settled[partition]:
+                        continue
+                    letter = _letter(record, settled=False)
+                    if chosen(letter):
+                        act(letter)
+                        done.append(letter.offset)
+            finally:
+                if done:
+                    self._settled[partition].add(done, [record.offset for record in records])
+                    self._keep_settled(partition)
+                    count += len(done)
+        return count
+
+    def _read(self, partition: TopicPartition) -> Iterator[Record[bytes, bytes]]:
+        return scan(self._connection, {partition: None})
+
+    def _read_settled(self) -> dict[TopicPartition, Settled]:
+        try:
+            found = self._consumer.librdkafka.committed(
+                to_librdkafka(dict.fromkeys(self._partitions)), timeout=self._consumer.settings.api_timeout
+            )
+        except KafkaException as error:
+            raise broker_error(error, f"reading what is settled in {self.topic}") from error
+        return {
+            TopicPartition(each.topic, each.partition): Settled.from_commit(each.offset, each.metadata)
+            for each in found
+        }
+
+    def _keep_settled(self, partition: TopicPartition) -> None:
+        settled = self._settled[partition]
+        note = settled.note()
+        if len(note) > _NOTE_LIMIT:
+            raise ClientError(
+                f"too many scattered letters of {partition} are settled to remember them all: settle those before "
+                f"offset {settled.first + 1} first"
+            )
+        place = confluent_kafka.TopicPartition(*partition, settled.first, metadata=note)
+        try:
+            self._consumer.librdkafka.commit(offsets=[place], asynchronous=False)
+        except KafkaException as error:
+            raise broker_error(error, f"remembering what is settled in {partition}") from error
+
+
+def _letter(record: Record[bytes, bytes], settled: bool) -> DeadLetter:
+    def text(name: str, default: str) -> str:
+        value = record.header(name)
+        return default if value is None else value.decode("utf-8", "replace")
+
+    def number(name: str, default: int) -> int:
+        value = text(name, "")
+        return int(value) if value.isdigit() else default
+
+    return DeadLetter(
+        record.partition,
+        record.offset,
+        record.raw_key,
+        record.raw_value,
+        record.headers,
+        record.timestamp,
+        text(REASON, "unknown"),
+        number(ATTEMPT, 0),
+        text(TOPIC, record.topic.removesuffix(".dlq")),
+        number(PARTITION, record.partition),
+        number(OFFSET, -1),
+        settled,
+    )
+
+
+def _headers_for_replay(letter: DeadLetter) -> list[tuple[str, bytes | None]]:
+    headers = own_headers(letter.headers)
+    if not any(name == ID_HEADER for name, _ in headers):
+        identity = f"{letter.origin}-{letter.origin_partition}-{letter.origin_offset}"
+        headers.append((ID_HEADER, identity.encode()))
+    return headers
+
+
+def parse_places(texts: Iterable[str]) -> Callable[[DeadLetter], bool]:
+    """A choice of letters from places like ``0:17`` or ``0:17-25`` (partition:offset)."""
+    spans: list[tuple[int, int, int]] = []
+    for text in texts:
+        partition, colon, offsets = text.partition(":")
+        low, dash, high = offsets.partition("-")
+        parts = (partition, low, high if dash else low)
+        if not colon or not all(part.isdigit() for part in parts):
+            raise ConfigError(
+                f"{text!r} is no place: write PARTITION:OFFSET or PARTITION:FIRST-LAST, as in 0:17"
+            )
+        spans.append((int(parts[0]), int(parts[1]), int(parts[2])))
+    return lambda letter: any(
+        letter.partition == partition and low <= letter.offset <= high for partition, low, high in spans
+    )

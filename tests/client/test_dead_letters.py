@@ -1,0 +1,211 @@
+"""Dead letters in the hands of an operator: listed, shown, sent back, dropped, and remembered as settled."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.client import Admin, ConfigError, Producer, Record, TopicPartition
+from headrace.client.dead_letter_box import DeadLetterBox, Settled, parse_places
+from headrace.client.dead_letters import DeadLetters
+
+NewTopic = Callable[..., str]
+ReadAll = Callable[..., list[Record]]
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    rounds=st.lists(st.sets(st.integers(0, 40)), max_size=4), holes=st.sets(st.integers(0, 40), max_size=10)
+)
+def test_what_is_settled_is_remembered_in_an_offset_and_a_note(
+    rounds: list[set[int]], holes: set[int]
+) -> None:
+    present = [offset for offset in range(41) if offset not in holes]
+    settled, expected = Settled(), set()
+    for chosen in rounds:
+        chosen = chosen - holes
+        expected |= chosen
+        settled.add(chosen, present)
+        settled = Settled.from_commit(settled.first, settled.note())
+    assert {offset for offset in present if offset in settled} == expected
+
+
+def bury(bootstrap: str, topic: str, count: int = 4) -> str:
+    """Fill a topic and put all its records aside."""
+    letters = DeadLetters({"bootstrap.servers": bootstrap})
+    with Producer(bootstrap) as producer:
+        for number in range(count):
+            partition = number % 2
+            place = producer.send_and_wait(
+                topic, f"v{number}", key=f"k{number}", partition=partition, headers={"own": "x"}
+            )
+            record = Record(
+                topic,
+                partition,
+                place.offset,
+                f"k{number}".encode(),
+                f"v{number}".encode(),
+                (("own", b"x"),),
+            )
+            error = ValueError("bad number") if number % 2 else OSError("service away")
+            letters.send(record, error, attempt=3).result(30)
+    letters.close()
+    return f"{topic}.dlq"
+
+
+def values(box: DeadLetterBox, *, settled: bool = False) -> set[bytes | None]:
+    return {letter.value for letter in box.letters(settled=settled)}
+
+
+def test_letters_go_back_to_where_they_came_from_and_are_settled(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    topic = new_topic(2)
+    name = bury(bootstrap, topic)
+    with DeadLetterBox(name, bootstrap) as box:
+        assert values(box) == {b"v0", b"v1", b"v2", b"v3"}
+        assert box.replay(lambda letter: "service away" in letter.reason) == 2
+        assert values(box) == {b"v1", b"v3"}
+    with DeadLetterBox(name, bootstrap) as later:
+        assert values(later) == {b"v1", b"v3"}
+        assert values(later, settled=True) == {b"v0", b"v1", b"v2", b"v3"}
+        assert later.count() == 2
+    replayed = [record for record in read_all(topic) if record.header("headrace.id") is not None]
+    assert [(record.partition, record.key, record.value) for record in replayed] == [
+        (0, b"k0", b"v0"),
+        (0, b"k2", b"v2"),
+    ]
+    assert replayed[0].headers == (("own", b"x"), ("headrace.id", f"{topic}-0-0".encode()))
+
+
+def test_letters_can_go_to_another_topic(bootstrap: str, new_topic: NewTopic, read_all: ReadAll) -> None:
+    topic, other = new_topic(2), new_topic()
+    with DeadLetterBox(bury(bootstrap, topic), bootstrap) as box:
+        assert box.replay(to=other) == 4
+    assert {record.value for record in read_all(other)} == {b"v0", b"v1", b"v2", b"v3"}
+
+
+def test_dropped_letters_are_deleted_from_the_beginning_on(
+    bootstrap: str, admin: Admin, new_topic: NewTopic
+) -> None:
+    topic = new_topic(2)
+    name = bury(bootstrap, topic)
+    with DeadLetterBox(name, bootstrap) as box:
+        first = next(box.letters())
+        place = TopicPartition(name, first.partition)
+        assert box.drop(parse_places([f"{first.partition}:{first.offset}"])) == 1
+        assert admin.offsets("earliest", [place]) == {place: first.offset + 1}
+        assert box.drop() == 3
+        assert list(box.letters(settled=True)) == []
+
+
+def test_a_failing_replay_remembers_what_went_through(bootstrap: str, new_topic: NewTopic) -> None:
+    name = bury(bootstrap, new_topic(2))
+    with DeadLetterBox(name, bootstrap) as box:
+        calls: list[int] = []
+
+        def choose(letter: object) -> bool:
+            calls.append(1)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return True
+
+        with pytest.raises(KeyboardInterrupt):
+            box.replay(choose)
+        assert box.count() == 3
+
+
+def test_places_are_read_as_written() -> None:
+    with pytest.raises(ConfigError, match="PARTITION:OFFSET"):
+        parse_places(["17"])
+    with pytest.raises(ConfigError, match="PARTITION:OFFSET"):
+        parse_places(["0:a-b"])
+
+
+def headrace(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0 or not check, done.stderr
+    return done
+
+
+def test_the_command_lists_shows_replays_and_drops(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    topic = new_topic(2)
+    name = bury(bootstrap, topic)
+    server = ("-b", bootstrap)
+    assert {"topic": name, "unsettled": 4} in json.loads(headrace("dlq", "list", "--json", *server).stdout)
+    listed = json.loads(headrace("dlq", "list", topic, "--json", *server).stdout)
+    assert {letter["value"] for letter in listed} == {"v0", "v1", "v2", "v3"}
+    place = "{partition}:{offset}".format(**next(letter for letter in listed if letter["value"] == "v1"))
+    shown = headrace("dlq", "show", name, place, *server).stdout
+    assert "Reason:   ValueError: bad number" in shown
+    assert f"From:     {topic}, partition 1, offset 0" in shown
+    assert "Value:    v1" in shown
+    assert headrace("dlq", "replay", name, place, *server).stdout == f"Replayed 1 dead letter of {name}.\n"
+    assert [record.value for record in read_all(topic) if record.header("headrace.id")] == [b"v1"]
+    dropped = headrace("dlq", "drop", name, "--all", "--reason", "service away", "--json", *server).stdout
+    assert json.loads(dropped) == {"topic": name, "dropped": 2}
+    table = headrace("dlq", "list", name, *server).stdout
+    assert "ValueError: bad number" in table
+    assert "service away" not in table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("replay", "TOPIC"), "Say which letters"),
+        (("replay", "TOPIC", "17"), "PARTITION:OFFSET"),
+        (("show", "TOPIC", "0:999"), "There is no dead letter at 0:999"),
+        (("list", "nothing.dlq"), "There is no topic nothing.dlq"),
+        (("drop", "TOPIC", "0:999"), "No unsettled dead letter"),
+    ],
+)
+def test_a_wrong_command_gets_one_sentence(
+    bootstrap: str, admin: Admin, new_topic: NewTopic, arguments: tuple[str, ...], sentence: str
+) -> None:
+    name = f"{new_topic()}.dlq"
+    admin.create_topic(name, partitions=1)
+    given = [name if argument == "TOPIC" else argument for argument in arguments]
+    done = headrace("dlq", *given, "-b", bootstrap, check=False)
+    assert done.returncode in (1, 2)
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_simulation_reads_made_up_keys_files_and_topics(
+    bootstrap: str, new_topic: NewTopic, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    topic = new_topic(2)
+    with Producer(bootstrap) as producer:
+        for number in range(300):
+            producer.send_and_forget(topic, "x", key=f"k{number % 100}")
+    from_topic = json.loads(
+        headrace("partitioner", "simulate", "--topic", topic, "--to", "4", "--json", "-b", bootstrap).stdout
+    )
+    assert {(each["keys"], each["partitions"], each["to"]) for each in from_topic} == {(100, 2, 4)}
+    file = tmp_path_factory.mktemp("keys") / "keys.txt"
+    file.write_text("a\nb\n\nc\na\n")
+    from_file = json.loads(
+        headrace("partitioner", "simulate", "-p", "2", "--to", "4", "--keys-file", str(file), "--json").stdout
+    )
+    assert {each["keys"] for each in from_file} == {3}
+    made_up = headrace("partitioner", "simulate", "-p", "6", "--to", "8", "--keys", "20000").stdout
+    shares = {line.split()[0]: float(line.split()[2].rstrip("%")) for line in made_up.splitlines()[2:]}
+    assert shares["murmur2"] > 70
+    assert shares["hash_slots"] < 27
+    assert shares["consistent_hash"] < 33
+    refused = headrace("partitioner", "simulate", "--to", "4", check=False)
+    assert "Give --partitions" in refused.stderr
