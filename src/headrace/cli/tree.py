@@ -29,6 +29,7 @@ COMMANDS = {
     "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
     "dlq": Entry("headrace.cli.dlq", "List, show, replay and drop dead letters."),
     "partitioner": Entry("headrace.cli.partitioner", "See what moves when partitions are added."),
+    "services": Entry("headrace.cli.services", "List, describe, invoke and export services (Dubbo 2.7)."),
     "kafka": Entry("headrace.cli.kafka", "Kafka's own tools, with their flags and their output."),
 }
 
