@@ -6,8 +6,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Calls Echo as fast as it answers: `--url dubbo://host:port` or `--zookeeper host:port`, `--bytes` per payload,
- * `--concurrent` callers, for `--seconds` after `--warmup` seconds. Prints one line of JSON.
+ * Calls Echo as fast as it answers: `--url dubbo://host:port`, `--zookeeper host:port` or `--grpc host:port`, with
+ * `--bytes` per payload, `--concurrent` callers, for `--seconds` after `--warmup` seconds. Prints one line of JSON.
  */
 public final class Load {
     private static final int MAX_SAMPLES = 2_000_000;
@@ -17,7 +17,7 @@ public final class Load {
 
     public static void main(String[] args) throws IOException, InterruptedException {
         Options options = new Options(args);
-        Echo service = new References(options).echo();
+        Echo service = options.has("grpc") ? new GrpcEcho(options.get("grpc", "")) : new References(options).echo();
         String payload = "x".repeat(options.number("bytes", 16));
         int concurrent = options.number("concurrent", 1);
         measure(service, payload, concurrent, options.number("warmup", 5));
