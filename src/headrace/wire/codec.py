@@ -246,7 +246,9 @@ def _read_value(
         inner = source.name("read_struct", reader(field.struct, version))
         if nullable:
             source.add(depth, "p += 1")
-            source.add(depth, f"if b[p - 1] > 127: {target} = None")
+            # An ordinary field says null with -1; a tagged one with 0, as Kafka's generated code does.
+            null = "b[p - 1] > 127" if field.tag is None else "b[p - 1] == 0"
+            source.add(depth, f"if {null}: {target} = None")
             source.add(depth, f"else: {target}, p = {inner}(b, p)")
         else:
             source.add(depth, f"{target}, p = {inner}(b, p)")
@@ -371,7 +373,8 @@ def _write_value(
         assert field.struct is not None
         inner = source.name("write_struct", writer(field.struct, version))
         if nullable:
-            source.add(depth, f"if {value} is None: {out}.append(255)")
+            null = 255 if field.tag is None else 0
+            source.add(depth, f"if {value} is None: {out}.append({null})")
             source.add(depth, "else:")
             source.add(depth + 1, f"{out}.append(1)")
             source.add(depth + 1, f"{inner}({out}, {value})")
