@@ -16,7 +16,7 @@ from headrace.cli.options import command_app
 
 
 class Entry(NamedTuple):
-    module: str  # holds `app`, a Typer with one command or several
+    module: str | None  # holds `app`, a Typer with one command or several; None: dispatched before the tree
     summary: str
 
 
@@ -29,8 +29,10 @@ COMMANDS = {
     "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
     "dlq": Entry("headrace.cli.dlq", "List, show, replay and drop dead letters."),
     "partitioner": Entry("headrace.cli.partitioner", "See what moves when partitions are added."),
+    "perf": Entry("headrace.cli.perf", "Load-test a cluster: produce, consume, end to end."),
+    "dump-log": Entry("headrace.cli.dump_log", "Print what is in a partition's files."),
     "services": Entry("headrace.cli.services", "List, describe, invoke and export services (Dubbo 2.7)."),
-    "kafka": Entry("headrace.cli.kafka", "Kafka's own tools, with their flags and their output."),
+    "kafka": Entry(None, "Kafka's own tools, with their flags and their output."),
 }
 
 
@@ -44,9 +46,9 @@ class Tree(TyperGroup):
 
     # typer keeps its context class private, so the signature cannot name it.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] in COMMANDS:
-            command = get_command(import_module(COMMANDS[args[0]].module).app)
-            self.add_command(command, args[0])
+        module = COMMANDS[args[0]].module if args and args[0] in COMMANDS else None
+        if module is not None:
+            self.add_command(get_command(import_module(module).app), args[0])
         return super().resolve_command(ctx, args)
 
 

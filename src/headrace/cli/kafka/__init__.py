@@ -26,6 +26,10 @@ TOOLS = {
     "configs": Tool("configs", "Describe and alter settings of topics, brokers and groups."),
     "get-offsets": Tool("get_offsets", "Print offsets of partitions: earliest, latest, by time."),
     "delete-records": Tool("delete_records", "Delete the records of partitions before an offset."),
+    "producer-perf-test": Tool("producer_perf_test", "Measure producing."),
+    "consumer-perf-test": Tool("consumer_perf_test", "Measure consuming."),
+    "e2e-latency": Tool("e2e_latency", "Measure the time from producing a record to consuming it."),
+    "dump-log": Tool("dump_log", "Print what is in segment, index and snapshot files."),
     "log-dirs": Tool("log_dirs", "Show what is in the brokers' log directories."),
     "broker-api-versions": Tool("broker_api_versions", "Show the versions of each API that brokers offer."),
 }
