@@ -76,6 +76,8 @@ class _Fetch:
         )
         self._session = self._open_session(request, by_id, follower=replica_id >= 0)
         self._entries = self._read_entries(request)
+        if replica_id >= 0:
+            self._note_follower(replica_id, request.replica_state.replica_epoch)
 
     def _open_session(self, request: FetchRequest, by_id: bool, follower: bool) -> FetchSession | None:
         sessions = self._context.services.sessions
@@ -114,6 +116,20 @@ class _Fetch:
                     session.forget(name, index)
         return entries
 
+    def _note_follower(self, replica_id: int, broker_epoch: int) -> None:
+        replicas = self._context.services.replicas
+        places = []
+        for entry in self._entries:
+            try:
+                partition = replicas.find(entry.topic, entry.index, self._fetcher.by_id)
+            except KafkaError:
+                continue
+            # A follower that does not know this epoch yet may still hold records this log does not have.
+            if entry.leader_epoch == partition.leader_epoch and not self._fetcher.diverges(partition, entry):
+                places.append((partition, entry.offset))
+        if replicas.replication is not None:
+            replicas.replication.fetched(replica_id, broker_epoch, places)
+
     def start(self) -> None:
         self._look(self._first_look)
 
@@ -148,7 +164,7 @@ class _Fetch:
         else:
             self._watched = [entry.partition for entry in self._entries if entry.partition is not None]
             for partition in self._watched:
-                partition.watch(self)
+                partition.watch(self, end=self._fetcher.replica_id >= 0)
         self._timer = self._context.services.clock.call_later(self._max_wait_ms / 1000, self._expired)
 
     def partition_moved(self, partition: Partition) -> None:

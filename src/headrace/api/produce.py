@@ -55,7 +55,7 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
     if acks == 0:
         _no_reply(context, replies)
     elif waits:
-        _Waiting(context, replies, waits, request.timeout_ms)
+        _Waiting(context, replies, waits, request)
     else:
         context.connection.outbox.send(_encode(context, replies))
 
@@ -69,7 +69,7 @@ def _append(
 ) -> PartitionReply:
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request carries no records for this partition")
-    appended = partition.append(data.records)
+    appended = partition.append(data.records, acks=request.acks)
     last = appended.last_offset
     if last >= partition.log.high_watermark and (request.acks == -1 or partition.sync_before_ack):
         waits.append((partition, last, told, len(told)))
@@ -125,21 +125,24 @@ class _Waiting:
         context: Context,
         replies: Replies,
         waits: list[tuple[Partition, int, list[PartitionReply], int]],
-        timeout_ms: int,
+        request: ProduceRequest,
     ) -> None:
         self._context = context
         self._replies = replies
         self._place: Reply = context.connection.outbox.reserve()
-        self._timer: Timer = context.services.clock.call_later(timeout_ms / 1000, self._expired)
+        self._timer: Timer = context.services.clock.call_later(request.timeout_ms / 1000, self._expired)
         self._waits = [
-            (partition, offset, self._told(told, position)) for partition, offset, told, position in waits
+            (partition, offset, self._told(partition, told, position, request.acks))
+            for partition, offset, told, position in waits
         ]
         self._left = len(waits)
         for partition, offset, callback in tuple(self._waits):
             partition.when_committed(offset, callback)
 
-    def _told(self, told: list[PartitionReply], position: int) -> Committed:
+    def _told(self, partition: Partition, told: list[PartitionReply], position: int, acks: int) -> Committed:
         def committed(code: ErrorCode) -> None:
+            if code is ErrorCode.NONE and acks == -1 and partition.below_minimum:
+                code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             if code is not ErrorCode.NONE:
                 told[position] = PartitionReply(told[position].partition, code)
             self._left -= 1

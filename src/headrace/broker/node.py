@@ -26,11 +26,16 @@ from headrace.log.environment import Environment
 from headrace.log.files import Files
 from headrace.log.maintenance import LogMaintenance, MaintenanceSettings
 from headrace.log.manager import LogManager
+from headrace.peer.peers import Peers
+from headrace.replica.fetcher import FetcherSettings
 from headrace.replica.replicas import Replicas
+from headrace.replica.replication import Replication
 from headrace.replica.sessions import FetchSessions
 from headrace.wire.errors import KafkaError
+from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 DISK_THREADS = 8
+ALTER_PARTITION_VERSION = 3
 
 
 class Node:
@@ -50,7 +55,10 @@ class Node:
             sockets = self._bind()
             self.broker_id = identity.broker_id
             self.maintenance = LogMaintenance(self.logs, self._disk, _maintenance_settings(self.config))
-            self.replicas = Replicas(self.broker_id, self.logs, self.config, self.maintenance.flusher)
+            self.replicas = Replicas(
+                self.broker_id, self.logs, self.config, self.maintenance.flusher, self.clock
+            )
+            self.replicas.replication = self._replication()
             self.cluster = await join(
                 self.config,
                 self._registration(identity),
@@ -60,9 +68,38 @@ class Node:
             confirm_identity(self.logs, identity, self.cluster.image.cluster_id)
             self._follow_settings()
             await self._serve(sockets)
+            assert self.replicas.replication is not None
+            self.replicas.replication.start()
         except BaseException:
             self.logs.release()
             raise
+
+    def _replication(self) -> Replication:
+        config = self.config
+        self.peers = Peers(lambda: self.replicas.image, config.inter_broker_listener, self.clock)
+        return Replication(
+            self.broker_id,
+            lambda: self.cluster.broker_epoch,
+            self.peers,
+            self._ask_controller,
+            self.clock,
+            FetcherSettings(
+                max_wait_ms=config.integer("replica.fetch.wait.max.ms"),
+                min_bytes=config.integer("replica.fetch.min.bytes"),
+                max_bytes=config.integer("replica.fetch.response.max.bytes"),
+                partition_max_bytes=config.integer("replica.fetch.max.bytes"),
+                backoff_ms=config.integer("replica.fetch.backoff.ms"),
+            ),
+            config.integer("replica.lag.time.max.ms"),
+        )
+
+    async def _ask_controller(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        controller = self.cluster.controller
+        if controller is not None:
+            return await controller.alter_partition(request)
+        reply = await self.peers.call(self.cluster.image.controller_id, request, ALTER_PARTITION_VERSION)
+        assert isinstance(reply, AlterPartitionResponse)
+        return reply
 
     def _open_logs(self) -> LogManager:
         config = self.config
@@ -132,6 +169,8 @@ class Node:
         """Stop serving, bring everything to the disk, leave the clean-stop mark and the cluster."""
         await self.server.close()
         self.groups.close()
+        if self.replicas.replication is not None:
+            await self.replicas.replication.stop()
         await self.cluster.stop()
         self._background.cancel()
         with contextlib.suppress(asyncio.CancelledError):

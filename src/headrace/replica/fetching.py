@@ -118,9 +118,19 @@ class Fetcher:
         return reply
 
     def _check(self, partition: Partition, entry: FetchEntry) -> None:
-        if not partition.is_leader:
+        follower_may_serve = self.replica_id == CONSUMER and self.version >= 11
+        if not partition.is_leader and not follower_may_serve:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         check_leader_epoch(partition, entry.leader_epoch)
+
+    def diverges(self, partition: Partition, entry: FetchEntry) -> bool:
+        """Whether the reader must cut its log before it goes on; it has then not caught up with anything."""
+        if entry.last_fetched_epoch < 0:
+            return False
+        try:
+            return self._divergence(partition, entry) is not None
+        except KafkaError:
+            return True
 
     def _divergence(self, partition: Partition, entry: FetchEntry) -> tuple[int, int] | None:
         """Where the reader's history leaves this log's, if it does (KIP-595's truncation on fetch)."""

@@ -18,6 +18,7 @@ from headrace.log.config import LogConfig
 from headrace.log.flusher import GroupFlusher
 from headrace.log.partition import AppendResult, PartitionLog
 from headrace.log.producers import AppendOrigin
+from headrace.replica.leadership import Leadership
 from headrace.wire.errors import ErrorCode, KafkaError
 
 Committed = Callable[[ErrorCode], None]
@@ -33,15 +34,16 @@ class Watcher(Protocol):
 class Partition:
     __slots__ = (
         "_committed",
+        "_end_watchers",
         "_flush_messages",
         "_flusher",
         "_flushing",
         "_watchers",
         "config",
         "index",
-        "is_leader",
         "leader_epoch",
         "leader_id",
+        "leadership",
         "log",
         "sync_before_ack",
         "topic",
@@ -62,12 +64,14 @@ class Partition:
         self.topic_id = topic_id
         self.index = index
         self.log = log
-        self.is_leader = False
+        self.leadership: Leadership | None = None
+        """What it knows as the leader; None while it follows."""
         self.leader_id = -1
         self.leader_epoch = -1
         self._flusher = flusher
         self._flushing = False
         self._watchers: set[Watcher] = set()
+        self._end_watchers: set[Watcher] = set()
         self._committed: deque[tuple[int, Committed]] = deque()
         self.configure(config, log_config)
 
@@ -83,40 +87,110 @@ class Partition:
 
     # Roles.
 
-    def take_role(self, state: PartitionState, broker_id: int) -> None:
-        """Follow what the cluster's image says of this partition."""
-        self.leader_id = state.leader
-        if state.leader == broker_id:
-            if not self.is_leader or state.leader_epoch > self.leader_epoch:
-                self.is_leader = True
-                self.leader_epoch = state.leader_epoch
-                self._advance()
-        else:
-            self.resign(state.leader_epoch)
+    @property
+    def is_leader(self) -> bool:
+        return self.leadership is not None
 
-    def resign(self, leader_epoch: int) -> None:
-        self.is_leader = False
-        self.leader_epoch = leader_epoch
-        self._give_up(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    def take_role(self, state: PartitionState, broker_id: int, now: float) -> None:
+        """Follow what the cluster's image says of this partition."""
+        if state.leader_epoch < self.leader_epoch:
+            return
+        self.leader_id = state.leader
+        if state.leader != broker_id:
+            self._follow(state.leader_epoch)
+        elif self.leadership is None or state.leader_epoch > self.leader_epoch:
+            self._lead(state, broker_id, now)
+        else:
+            self.leadership.adopt(state, now)
+            self._advance()
+
+    def _lead(self, state: PartitionState, broker_id: int, now: float) -> None:
+        self.leader_epoch = state.leader_epoch
+        self.leadership = Leadership(state, broker_id, self.log.log_end_offset, now)
+        if self.leadership.followers:
+            self.log.assign_epoch(state.leader_epoch, self.log.log_end_offset)
+        self._advance()
+
+    def _follow(self, leader_epoch: int) -> None:
+        led = self.leadership is not None
+        self.leadership = None
+        if led or leader_epoch != self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self._give_up(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def close(self) -> None:
         """The partition is deleted or moved away: whoever waits is told."""
-        self.is_leader = False
+        self.leadership = None
         self._give_up(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _give_up(self, code: ErrorCode) -> None:
         waiting, self._committed = self._committed, deque()
         for _, callback in waiting:
             callback(code)
-        self._wake()
+        self._wake(self._end_watchers)
+        self._wake(self._watchers)
+
+    # Following.
+
+    def append_from_leader(self, records: memoryview, high_watermark: int, log_start_offset: int) -> None:
+        """Take what the leader sent, and learn how far it is committed there."""
+        log = self.log
+        if len(records):
+            log.append_as_follower(records)
+        if log_start_offset > log.log_start_offset:
+            log.advance_log_start(min(log_start_offset, log.log_end_offset))
+        reached = min(high_watermark, log.log_end_offset)
+        if reached > log.high_watermark:
+            log.set_high_watermark(reached)
+            self._wake(self._watchers)
+
+    def truncate(self, offset: int) -> None:
+        """Remove what the leader's history does not have."""
+        self.log.truncate_to(offset)
+
+    # Leading.
+
+    def follower_fetched(self, replica: int, offset: int, broker_epoch: int, now: float) -> bool:
+        """A follower asks from `offset` on; whether it is now ready to join the ISR."""
+        leadership = self.leadership
+        follower = leadership.followers.get(replica) if leadership is not None else None
+        if leadership is None or follower is None:
+            return False
+        follower.fetched(offset, self.log.log_end_offset, broker_epoch, now)
+        if replica in leadership.maximal_isr:
+            self._advance()
+            return False
+        return leadership.may_join(replica, self.log.high_watermark)
+
+    def isr_changed(self) -> None:
+        """The ISR or what is proposed for it changed: the high watermark may move."""
+        if self.leadership is not None:
+            self._advance()
+
+    @property
+    def below_minimum(self) -> bool:
+        """Fewer replicas are in sync than min.insync.replicas asks for."""
+        leadership = self.leadership
+        return leadership is not None and len(leadership.isr) < self.config.min_insync_replicas
 
     # Writing.
 
-    def append(self, records: memoryview, origin: AppendOrigin = AppendOrigin.CLIENT) -> AppendResult:
+    def append(
+        self, records: memoryview, origin: AppendOrigin = AppendOrigin.CLIENT, acks: int = 1
+    ) -> AppendResult:
         """Append as the leader. The reply to acks=all waits for `when_committed`, as does any in sync mode."""
-        if not self.is_leader:
+        leadership = self.leadership
+        if leadership is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self}")
+        if acks == -1 and self.below_minimum:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self} has {len(leadership.isr)} in-sync replicas, and min.insync.replicas asks for "
+                f"{self.config.min_insync_replicas}",
+            )
         appended = self.log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=origin)
+        if self._end_watchers:
+            self._wake(self._end_watchers)
         self._advance()
         return appended
 
@@ -132,7 +206,8 @@ class Partition:
         if target < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         self.log.delete_records(target)
-        self._wake()
+        self._wake(self._end_watchers)
+        self._wake(self._watchers)
         return self.log.log_start_offset
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
@@ -158,19 +233,21 @@ class Partition:
 
     def _advance(self) -> None:
         """Move the high watermark as far as the replicas, and in sync mode the disk, allow."""
-        log = self.log
+        log, leadership = self.log, self.leadership
         reached = log.log_end_offset
         if reached - log.recovery_point >= self._flush_messages:
             if self.sync_before_ack:
                 reached = log.recovery_point
             self._flush()
+        if leadership is not None and leadership.followers:
+            reached = leadership.committed_end(reached)
         if reached > log.high_watermark:
             log.set_high_watermark(reached)
             committed = self._committed
             while committed and committed[0][0] < reached:
                 committed.popleft()[1](ErrorCode.NONE)
             if self._watchers:
-                self._wake()
+                self._wake(self._watchers)
 
     def _flush(self) -> None:
         """Bring what is written to the disk in one go; what arrives meanwhile goes with the next."""
@@ -189,12 +266,14 @@ class Partition:
 
     # Watching.
 
-    def watch(self, watcher: Watcher) -> None:
-        self._watchers.add(watcher)
+    def watch(self, watcher: Watcher, *, end: bool = False) -> None:
+        """Be told when the high watermark moves, or with `end` (a follower) when the log grows."""
+        (self._end_watchers if end else self._watchers).add(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
         self._watchers.discard(watcher)
+        self._end_watchers.discard(watcher)
 
-    def _wake(self) -> None:
-        for watcher in tuple(self._watchers):
+    def _wake(self, watchers: set[Watcher]) -> None:
+        for watcher in tuple(watchers):
             watcher.partition_moved(self)

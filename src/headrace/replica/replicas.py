@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Collection, Iterator
 from typing import Protocol
 
+from headrace.clock import Clock
 from headrace.cluster.image import MetadataImage, Topic
 from headrace.cluster.image import Partition as PartitionState
 from headrace.config.broker import BrokerConfig
@@ -19,6 +20,7 @@ from headrace.log.flusher import GroupFlusher
 from headrace.log.manager import LogManager
 from headrace.log.partition import PartitionLog
 from headrace.replica.partition import Partition
+from headrace.replica.replication import Replication
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import Endpoint
 
@@ -34,16 +36,20 @@ class LeadershipListener(Protocol):
 
 
 class Replicas:
-    def __init__(self, broker_id: int, logs: LogManager, config: BrokerConfig, flusher: GroupFlusher) -> None:
+    def __init__(
+        self, broker_id: int, logs: LogManager, config: BrokerConfig, flusher: GroupFlusher, clock: Clock
+    ) -> None:
         self.broker_id = broker_id
         self.image = MetadataImage()
         self._logs = logs
         self._config = config
         self._flusher = flusher
+        self._clock = clock
         self._by_name: dict[bytes, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._offline: set[tuple[uuid.UUID, int]] = set()
         self._listeners: dict[str, LeadershipListener] = {}
+        self.replication: Replication | None = None
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:
         """Tell `listener` of every partition of `topic` this broker starts or stops leading."""
@@ -161,7 +167,9 @@ class Replicas:
 
     def _assign(self, partition: Partition, state: PartitionState) -> None:
         led_epoch = partition.leader_epoch if partition.is_leader else None
-        partition.take_role(state, self.broker_id)
+        partition.take_role(state, self.broker_id, self._clock.monotonic())
+        if self.replication is not None:
+            self.replication.assign(partition)
         listener = self._listeners.get(partition.topic)
         if listener is None:
             return
@@ -193,6 +201,8 @@ class Replicas:
                 del held[partition.index]
                 if not held:
                     del table[key]
+        if self.replication is not None:
+            self.replication.drop(partition)
         partition.close()
         listener = self._listeners.get(partition.topic)
         if led and listener is not None:

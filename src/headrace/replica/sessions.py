@@ -105,7 +105,7 @@ class FetchSession:
         partition = entry.partition
         if partition is not None and partition not in self._by_partition:
             self._by_partition[partition] = key
-            partition.watch(self)
+            partition.watch(self, end=self.follower)
 
     def _unwatch(self, entry: FetchEntry) -> None:
         if entry.partition is not None and self._by_partition.pop(entry.partition, None) is not None:

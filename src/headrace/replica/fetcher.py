@@ -1,0 +1,259 @@
+"""Pulls from one leader everything this broker follows there, in one request at a time over a fetch session.
+
+The leader is told the epoch of the last record this log has; when the leader's history differs, it says where, and
+the log is cut there (KIP-595). So a follower never cuts blindly to its own high watermark: see docs/replication.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headrace.clock import Clock
+from headrace.peer.connection import PeerConnection
+from headrace.peer.peers import Peers
+from headrace.replica.partition import Partition
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+)
+from headrace.wire.messages.fetch import PartitionData as PartitionReply
+from headrace.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+log = logging.getLogger("headrace.replica")
+
+FETCH_VERSION = 17
+LIST_OFFSETS_VERSION = 7
+EARLIEST, LATEST = -2, -1
+
+Key = tuple[uuid.UUID, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FetcherSettings:
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    partition_max_bytes: int
+    backoff_ms: int
+
+
+class ReplicaFetcher:
+    """Follows one leader. `follow` and `leave` take effect with the next request."""
+
+    def __init__(
+        self,
+        leader_id: int,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        peers: Peers,
+        clock: Clock,
+        settings: FetcherSettings,
+    ) -> None:
+        self._leader_id = leader_id
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._peers = peers
+        self._clock = clock
+        self._settings = settings
+        self._partitions: dict[Key, Partition] = {}
+        self._resting: dict[Key, float] = {}
+        """Partitions the leader refused for now, and when to ask again."""
+        self._to_send: dict[Key, None] = {}
+        """Partitions whose place the session does not know yet."""
+        self._to_forget: dict[Key, None] = {}
+        self._session_id = 0
+        self._session_epoch = 0
+        self._work = asyncio.Event()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def idle(self) -> bool:
+        return not self._partitions
+
+    def follow(self, partition: Partition) -> None:
+        key = (partition.topic_id, partition.index)
+        self._partitions[key] = partition
+        self._to_forget.pop(key, None)
+        self._to_send[key] = None
+        self._work.set()
+
+    def leave(self, partition: Partition) -> None:
+        key = (partition.topic_id, partition.index)
+        if self._partitions.pop(key, None) is not None:
+            self._to_send.pop(key, None)
+            self._resting.pop(key, None)
+            self._to_forget[key] = None
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        backoff = self._settings.backoff_ms / 1000
+        while True:
+            connection: PeerConnection | None = None
+            try:
+                connection = await self._peers.connect(self._leader_id)
+                self._start_session_over()
+                while True:
+                    if not self._partitions:
+                        self._work.clear()
+                        await self._work.wait()
+                    await self._fetch(connection)
+            except OSError as error:
+                log.info("following broker %d: %s", self._leader_id, error)
+            except Exception:
+                log.exception("following broker %d failed", self._leader_id)
+            finally:
+                if connection is not None:
+                    connection.close()
+            await self._clock.sleep(min(backoff, 0.1) if self._partitions else backoff)
+
+    def _start_session_over(self) -> None:
+        self._session_id = self._session_epoch = 0
+        self._to_send = dict.fromkeys(self._partitions)
+        self._to_forget.clear()
+        self._resting.clear()
+
+    async def _fetch(self, connection: PeerConnection) -> None:
+        self._wake_rested()
+        request = self._request()
+        timeout = self._settings.max_wait_ms / 1000 + 30
+        response = await connection.call(request, FETCH_VERSION, timeout)
+        assert isinstance(response, FetchResponse)
+        if response.error_code:
+            if response.error_code not in (
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+            ):
+                log.info("broker %d refused: %s", self._leader_id, ErrorCode(response.error_code).name)
+                await self._clock.sleep(self._settings.backoff_ms / 1000)
+            self._start_session_over()
+            return
+        self._session_id = response.session_id
+        self._session_epoch = self._session_epoch + 1 if response.session_id else 0
+        out_of_range = []
+        for topic in response.responses:
+            for reply in topic.partitions:
+                key = (topic.topic_id, reply.partition_index)
+                partition = self._partitions.get(key)
+                if partition is not None and self._take(key, partition, reply):
+                    out_of_range.append(partition)
+        for partition in out_of_range:
+            await self._find_place(connection, partition)
+        if not response.session_id:
+            self._to_send = {key: None for key in self._partitions if key not in self._resting}
+
+    def _wake_rested(self) -> None:
+        now = self._clock.monotonic()
+        for key in [key for key, until in self._resting.items() if until <= now]:
+            del self._resting[key]
+            self._to_send[key] = None
+
+    def _request(self) -> FetchRequest:
+        settings = self._settings
+        topics: dict[uuid.UUID, FetchTopic] = {}
+        for key in self._to_send:
+            partition = self._partitions[key]
+            log_ = partition.log
+            topic = topics.setdefault(key[0], FetchTopic(topic_id=key[0]))
+            topic.partitions.append(
+                FetchPartition(
+                    partition=key[1],
+                    current_leader_epoch=partition.leader_epoch,
+                    fetch_offset=log_.log_end_offset,
+                    last_fetched_epoch=log_.latest_epoch,
+                    log_start_offset=log_.log_start_offset,
+                    partition_max_bytes=settings.partition_max_bytes,
+                )
+            )
+        forgotten: dict[uuid.UUID, ForgottenTopic] = {}
+        for topic_id, index in self._to_forget:
+            forgotten.setdefault(topic_id, ForgottenTopic(topic_id=topic_id)).partitions.append(index)
+        self._to_send, self._to_forget = {}, {}
+        return FetchRequest(
+            max_wait_ms=settings.max_wait_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.max_bytes,
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=list(topics.values()),
+            forgotten_topics_data=list(forgotten.values()),
+            replica_state=ReplicaState(self._broker_id, self._broker_epoch()),
+        )
+
+    def _take(self, key: Key, partition: Partition, reply: PartitionReply) -> bool:
+        """Apply one partition's answer; True when its place in the leader's log must be looked up."""
+        code = ErrorCode(reply.error_code)
+        if partition.is_leader or code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            return not partition.is_leader
+        try:
+            if code is not ErrorCode.NONE:
+                self._rest(key, partition, code.name)
+            elif reply.diverging_epoch.end_offset >= 0:
+                self._cut(partition, reply.diverging_epoch.epoch, reply.diverging_epoch.end_offset)
+                self._to_send[key] = None
+            else:
+                records = reply.records or b""
+                before = partition.log.log_end_offset
+                partition.append_from_leader(
+                    memoryview(records), reply.high_watermark, reply.log_start_offset
+                )
+                if partition.log.log_end_offset != before:
+                    self._to_send[key] = None
+        except KafkaError as error:
+            self._rest(key, partition, error.message or error.code.name)
+        return False
+
+    def _rest(self, key: Key, partition: Partition, reason: str) -> None:
+        log.info("%s: broker %d answers %s", partition, self._leader_id, reason)
+        self._resting[key] = self._clock.monotonic() + self._settings.backoff_ms / 1000
+
+    def _cut(self, partition: Partition, epoch: int, end_offset: int) -> None:
+        """The leader's largest epoch not above ours ended at `end_offset` there: cut where the two agree."""
+        own_epoch, own_end = partition.log.end_offset_for(epoch)
+        if own_epoch < 0:
+            target = end_offset
+        elif own_epoch < epoch:
+            target = own_end
+        else:
+            target = min(own_end, end_offset)
+        log.info("%s: cut from %d to %d", partition, partition.log.log_end_offset, target)
+        partition.truncate(target)
+
+    async def _find_place(self, connection: PeerConnection, partition: Partition) -> None:
+        """The offset asked for is not in the leader's log: begin again where it has records."""
+        latest = await self._offset_of(connection, partition, LATEST)
+        if latest is not None and latest < partition.log.log_end_offset:
+            log.warning("%s: the leader's log ends at %d, before this one; cut there", partition, latest)
+            partition.truncate(latest)
+        else:
+            earliest = await self._offset_of(connection, partition, EARLIEST)
+            if earliest is not None and earliest > partition.log.log_end_offset:
+                log.info("%s: starts over at %d, the leader's first offset", partition, earliest)
+                partition.log.truncate_fully_and_start_at(earliest)
+        self._to_send[partition.topic_id, partition.index] = None
+
+    async def _offset_of(self, connection: PeerConnection, partition: Partition, time: int) -> int | None:
+        asked = ListOffsetsPartition(partition.index, partition.leader_epoch, time)
+        topic = ListOffsetsTopic(partition.topic, [asked])
+        response = await connection.call(
+            ListOffsetsRequest(replica_id=self._broker_id, topics=[topic]), LIST_OFFSETS_VERSION
+        )
+        assert isinstance(response, ListOffsetsResponse)
+        answer = response.topics[0].partitions[0]
+        return answer.offset if answer.error_code == 0 else None

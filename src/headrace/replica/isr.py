@@ -1,0 +1,117 @@
+"""Asks the controller to shrink or grow ISRs (AlterPartition), many partitions in one request, one at a time.
+
+Until the controller answers, a proposal only makes the set that counts larger (see `leadership.py`). A proposal the
+controller refuses is withdrawn; one it could not be asked is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from headrace.clock import Clock
+from headrace.replica.partition import Partition
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+
+log = logging.getLogger("headrace.replica")
+
+RETRY_SECONDS = 0.2
+
+Ask = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
+
+
+class IsrChanges:
+    def __init__(self, broker_id: int, broker_epoch: Callable[[], int], ask: Ask, clock: Clock) -> None:
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._ask = ask
+        self._clock = clock
+        self._queued: dict[Partition, frozenset[int]] = {}
+        self._wakeup = asyncio.Event()
+
+    def propose(self, partition: Partition, isr: frozenset[int]) -> None:
+        """Ask for this ISR; nothing when the partition already waits for an answer."""
+        leadership = partition.leadership
+        if leadership is None or leadership.proposed is not None or isr == leadership.isr:
+            return
+        leadership.proposed = isr
+        self._queued[partition] = isr
+        self._wakeup.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            batch, self._queued = self._queued, {}
+            if not batch:
+                continue
+            try:
+                response = await self._ask(self._request(batch))
+            except (KafkaError, OSError) as error:
+                log.info("the controller could not be asked about %d ISRs: %s", len(batch), error)
+                self._put_back(batch)
+                await self._clock.sleep(RETRY_SECONDS)
+                continue
+            if response.error_code:
+                log.info("the controller refused: %s", ErrorCode(response.error_code).name)
+                self._put_back(batch)
+                await self._clock.sleep(RETRY_SECONDS)
+                continue
+            self._take(batch, response)
+
+    def _put_back(self, batch: dict[Partition, frozenset[int]]) -> None:
+        for partition, isr in batch.items():
+            if partition.leadership is not None and partition.leadership.proposed == isr:
+                self._queued.setdefault(partition, isr)
+        self._wakeup.set()
+
+    def _request(self, batch: dict[Partition, frozenset[int]]) -> AlterPartitionRequest:
+        topics: dict[bytes, TopicData] = {}
+        for partition, isr in batch.items():
+            leadership = partition.leadership
+            if leadership is None or leadership.proposed != isr:
+                continue
+            members = []
+            for replica in sorted(isr):
+                follower = leadership.followers.get(replica)
+                epoch = self._broker_epoch() if replica == self._broker_id else -1
+                members.append(BrokerState(replica, follower.broker_epoch if follower is not None else epoch))
+            topic = topics.setdefault(partition.topic_id.bytes, TopicData(topic_id=partition.topic_id))
+            topic.partitions.append(
+                PartitionData(
+                    partition_index=partition.index,
+                    leader_epoch=partition.leader_epoch,
+                    new_isr=sorted(isr),
+                    new_isr_with_epochs=members,
+                    partition_epoch=leadership.partition_epoch,
+                )
+            )
+        return AlterPartitionRequest(self._broker_id, self._broker_epoch(), list(topics.values()))
+
+    def _take(self, batch: dict[Partition, frozenset[int]], response: AlterPartitionResponse) -> None:
+        answers = {
+            (topic.topic_id.bytes, answer.partition_index): answer
+            for topic in response.topics
+            for answer in topic.partitions
+        }
+        for partition, isr in batch.items():
+            leadership = partition.leadership
+            answer = answers.get((partition.topic_id.bytes, partition.index))
+            if leadership is None or leadership.proposed != isr:
+                continue
+            if answer is None or answer.error_code or answer.leader_epoch != partition.leader_epoch:
+                code = ErrorCode(answer.error_code).name if answer is not None else "no answer"
+                log.info("the ISR of %s stays: %s", partition, code)
+                leadership.withdraw()
+            else:
+                log.info("ISR of %s: %s -> %s", partition, sorted(leadership.isr), sorted(answer.isr))
+                leadership.confirm(answer.isr, answer.partition_epoch)
+            partition.isr_changed()

@@ -1,0 +1,117 @@
+"""What a leader knows of its followers, and which of them count.
+
+The high watermark is the smallest log end offset in the maximal ISR: a replica being removed counts until the
+controller has confirmed it, one being added counts from the proposal on. A leader cut off from the controller can
+therefore never acknowledge alone. Pure bookkeeping: no I/O, no clock of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from headrace.cluster.image import Partition as PartitionState
+
+UNKNOWN = -1
+
+
+class Follower:
+    """One follower as its fetches show it."""
+
+    __slots__ = ("_end_at_last_fetch", "_last_fetch_at", "broker_epoch", "caught_up_at", "log_end_offset")
+
+    def __init__(self, now: float, in_sync: bool) -> None:
+        self.log_end_offset = UNKNOWN
+        self.broker_epoch = UNKNOWN
+        self.caught_up_at = now if in_sync else float("-inf")
+        """When it last had everything; a new leader gives the ISR it inherits time to fetch."""
+        self._last_fetch_at = now
+        self._end_at_last_fetch = UNKNOWN
+
+    def fetched(self, offset: int, leader_end: int, broker_epoch: int, now: float) -> None:
+        """It asks from `offset` on, so it has everything before."""
+        if offset >= leader_end:
+            self.caught_up_at = now
+        elif offset >= self._end_at_last_fetch >= 0:
+            self.caught_up_at = max(self.caught_up_at, self._last_fetch_at)
+        self.log_end_offset = offset
+        self.broker_epoch = broker_epoch
+        self._last_fetch_at = now
+        self._end_at_last_fetch = leader_end
+
+
+class Leadership:
+    """One term as leader of one partition."""
+
+    __slots__ = ("_broker_id", "epoch_start", "followers", "isr", "partition_epoch", "proposed")
+
+    def __init__(self, state: PartitionState, broker_id: int, log_end_offset: int, now: float) -> None:
+        self._broker_id = broker_id
+        self.epoch_start = log_end_offset
+        """Where this term began; a replica joins the ISR only when it has reached that."""
+        self.isr: frozenset[int] = frozenset()
+        self.partition_epoch = UNKNOWN
+        self.followers: dict[int, Follower] = {}
+        self.proposed: frozenset[int] | None = None
+        """An ISR the controller was asked for and has not answered."""
+        self.adopt(state, now)
+
+    def adopt(self, state: PartitionState, now: float) -> None:
+        """Take what the controller decided, unless something newer is known already."""
+        if state.partition_epoch <= self.partition_epoch:
+            return
+        self.partition_epoch = state.partition_epoch
+        self.isr = frozenset(state.isr)
+        self.proposed = None
+        self.followers = {
+            replica: self.followers.get(replica) or Follower(now, replica in self.isr)
+            for replica in state.replicas
+            if replica != self._broker_id
+        }
+
+    def confirm(self, isr: Collection[int], partition_epoch: int) -> None:
+        """The controller answered a proposal."""
+        if partition_epoch > self.partition_epoch:
+            self.partition_epoch = partition_epoch
+            self.isr = frozenset(isr)
+        self.proposed = None
+
+    def withdraw(self) -> None:
+        """The proposal failed; what the controller last confirmed holds."""
+        self.proposed = None
+
+    @property
+    def maximal_isr(self) -> frozenset[int]:
+        return self.isr if self.proposed is None else self.isr | self.proposed
+
+    def committed_end(self, log_end_offset: int) -> int:
+        """How far the high watermark may move: everybody who counts has everything before it."""
+        end = log_end_offset
+        for replica in self.maximal_isr:
+            follower = self.followers.get(replica)
+            if follower is not None and follower.log_end_offset < end:
+                end = follower.log_end_offset
+        return end
+
+    def may_join(self, replica: int, high_watermark: int) -> bool:
+        """Whether a replica outside the ISR has caught up so that it can be added."""
+        follower = self.followers.get(replica)
+        return (
+            follower is not None
+            and self.proposed is None
+            and replica not in self.isr
+            and follower.log_end_offset >= max(high_watermark, self.epoch_start)
+        )
+
+    def laggards(
+        self, log_end_offset: int, now: float, longest: float, silent: Collection[int]
+    ) -> frozenset[int]:
+        """ISR members that have not caught up for `longest` seconds, or whose broker has gone `silent`."""
+        late = set()
+        for replica in self.isr:
+            follower = self.followers.get(replica)
+            if follower is None:
+                continue
+            behind = follower.log_end_offset < log_end_offset
+            if (behind or replica in silent) and now - follower.caught_up_at > longest:
+                late.add(replica)
+        return frozenset(late)

@@ -1,0 +1,130 @@
+"""Replication as one broker does it: a fetcher per leader it follows, and an eye on the followers of what it leads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from headrace.clock import Clock
+from headrace.peer.peers import Peers
+from headrace.replica.fetcher import FetcherSettings, ReplicaFetcher
+from headrace.replica.isr import Ask, IsrChanges
+from headrace.replica.partition import Partition
+
+
+class Replication:
+    def __init__(
+        self,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        peers: Peers,
+        ask_controller: Ask,
+        clock: Clock,
+        settings: FetcherSettings,
+        lag_time_max_ms: int,
+    ) -> None:
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._peers = peers
+        self._clock = clock
+        self._settings = settings
+        self._longest_lag = lag_time_max_ms / 1000
+        self.isr_changes = IsrChanges(broker_id, broker_epoch, ask_controller, clock)
+        self._fetchers: dict[int, ReplicaFetcher] = {}
+        self._followed: dict[Partition, int] = {}
+        self._led: set[Partition] = set()
+        """Partitions this broker leads that have followers."""
+        self._heard_from: dict[int, float] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self.isr_changes.run()), loop.create_task(self._watch_followers())]
+        for partition, leader in self._followed.items():
+            self._fetcher(leader).follow(partition)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        stopping = [fetcher.stop() for fetcher in self._fetchers.values()]
+        await asyncio.gather(*self._tasks, *stopping, *self._stopping, return_exceptions=True)
+        self._peers.close()
+
+    # What this broker follows.
+
+    def assign(self, partition: Partition) -> None:
+        """The partition's role is settled: follow its leader, or watch its followers."""
+        leader = partition.leader_id
+        if partition.leadership is not None:
+            self._leave(partition)
+            if partition.leadership.followers:
+                self._led.add(partition)
+            else:
+                self._led.discard(partition)
+            return
+        self._led.discard(partition)
+        if self._followed.get(partition, leader) != leader:
+            self._leave(partition)
+        if leader >= 0:
+            self._followed[partition] = leader
+            if self._tasks:
+                self._fetcher(leader).follow(partition)
+
+    def drop(self, partition: Partition) -> None:
+        self._led.discard(partition)
+        self._leave(partition)
+
+    def _leave(self, partition: Partition) -> None:
+        leader = self._followed.pop(partition, None)
+        fetcher = self._fetchers.get(leader) if leader is not None else None
+        if fetcher is None or leader is None:
+            return
+        fetcher.leave(partition)
+        if fetcher.idle:
+            del self._fetchers[leader]
+            task = asyncio.get_running_loop().create_task(fetcher.stop())
+            self._stopping.add(task)
+            task.add_done_callback(self._stopping.discard)
+
+    def _fetcher(self, leader: int) -> ReplicaFetcher:
+        fetcher = self._fetchers.get(leader)
+        if fetcher is None:
+            fetcher = self._fetchers[leader] = ReplicaFetcher(
+                leader, self._broker_id, self._broker_epoch, self._peers, self._clock, self._settings
+            )
+        return fetcher
+
+    # Who follows this broker.
+
+    def fetched(self, replica: int, broker_epoch: int, places: Iterable[tuple[Partition, int]]) -> None:
+        """A follower's fetch: it has everything before the offsets it names, and as much as before of the rest."""
+        now = self._clock.monotonic()
+        self._heard_from[replica] = now
+        for partition, offset in places:
+            if partition.follower_fetched(replica, offset, broker_epoch, now):
+                leadership = partition.leadership
+                if leadership is not None:
+                    self.isr_changes.propose(partition, leadership.isr | {replica})
+                    partition.isr_changed()
+
+    async def _watch_followers(self) -> None:
+        while True:
+            await self._clock.sleep(self._longest_lag / 2)
+            self.shrink_isrs()
+
+    def shrink_isrs(self) -> None:
+        """Propose to leave out whoever has not caught up for replica.lag.time.max.ms."""
+        now = self._clock.monotonic()
+        for partition in self._led:
+            leadership = partition.leadership
+            if leadership is None or leadership.proposed is not None:
+                continue
+            silent = {
+                replica
+                for replica in leadership.followers
+                if now - self._heard_from.get(replica, float("-inf")) > self._longest_lag
+            }
+            late = leadership.laggards(partition.log.log_end_offset, now, self._longest_lag, silent)
+            if late:
+                self.isr_changes.propose(partition, leadership.isr - late)
