@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from headrace.api.context import Context
-from headrace.api.registry import APIS
+from headrace.api.registry import ADVERTISED, APIS
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
@@ -32,6 +32,4 @@ def unsupported() -> ApiVersionsResponse:
 
 
 def _served() -> list[ApiVersion]:
-    return [
-        ApiVersion(api.key, api.lowest, api.highest) for api in sorted(APIS.values(), key=lambda a: a.key)
-    ]
+    return [ApiVersion(key, APIS[key].lowest, APIS[key].highest) for key in ADVERTISED]

@@ -51,6 +51,11 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "describe_topic_partitions": (75, 0, 0),
 }
 
+BETWEEN_BROKERS: dict[str, tuple[int, int, int]] = {
+    # Served, but not advertised: clients have no use for them.
+    "alter_partition": (56, 2, 3),
+}
+
 
 class Api:
     """A served API; its message classes and handler are there once `load` was called."""
@@ -79,4 +84,7 @@ class Api:
         self.handle = getattr(module, "handle", None)
 
 
-APIS: dict[int, Api] = {key: Api(name, key, low, high) for name, (key, low, high) in SERVED.items()}
+APIS: dict[int, Api] = {
+    key: Api(name, key, low, high) for name, (key, low, high) in (SERVED | BETWEEN_BROKERS).items()
+}
+ADVERTISED = sorted(key for key, _, _ in SERVED.values())

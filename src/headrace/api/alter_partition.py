@@ -1,0 +1,14 @@
+"""AlterPartition: a leader asks the controller to shrink or grow an ISR. Between brokers only; not advertised."""
+
+from __future__ import annotations
+
+from headrace.api.context import Context
+from headrace.wire.errors import ErrorCode
+from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+
+async def handle(context: Context, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    controller = context.services.cluster.controller
+    if controller is None:
+        return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    return await controller.alter_partition(request)

@@ -1,0 +1,105 @@
+"""A real cluster on this machine: several brokers in threads or processes, the store served to them over a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from headrace.clock import SystemClock
+from headrace.cluster.embedded import EmbeddedStore
+from headrace.cluster.store_server import StoreServer
+from headrace.testing.broker import BrokerThread
+from headrace.testing.process import BrokerProcess
+
+
+class StoreThread:
+    """The embedded store behind a socket, in a thread of its own."""
+
+    def __init__(self, session_timeout: float = 2.0) -> None:
+        # A socket's path must be short, and a test's own directory seldom is.
+        self._directory = tempfile.mkdtemp(prefix="headrace-store-")
+        self.socket = Path(self._directory) / "store"
+        self._session_timeout = session_timeout
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), daemon=True)
+
+    def start(self) -> StoreThread:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        store = await EmbeddedStore.open(Path(self._directory) / "facts")
+        server = StoreServer(store, self.socket, self._session_timeout, SystemClock())
+        await server.start()
+        self._ready.set()
+        await self._stop.wait()
+        await server.stop()
+        await store.close()
+
+
+class Broker(Protocol):
+    @property
+    def bootstrap(self) -> str: ...
+
+    def start(self) -> object: ...
+
+    def stop(self) -> object: ...
+
+
+B = TypeVar("B", bound=Broker)
+
+
+class Cluster(Generic[B]):
+    """Brokers 1 to N; index it by broker id."""
+
+    def __init__(
+        self,
+        make: Callable[[Path, Mapping[str, str]], B],
+        directory: Path,
+        size: int,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.store = StoreThread().start()
+        self._brokers: dict[int, B] = {}
+        for number in range(1, size + 1):
+            own = {"node.id": str(number), "headrace.store": str(self.store.socket), **(settings or {})}
+            broker = make(directory / f"broker-{number}", own)
+            broker.start()
+            self._brokers[number] = broker
+
+    def __getitem__(self, broker_id: int) -> B:
+        return self._brokers[broker_id]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.bootstrap for broker in self._brokers.values())
+
+    def stop(self) -> None:
+        for broker in self._brokers.values():
+            broker.stop()
+        self.store.stop()
+
+
+def threads(
+    directory: Path, size: int = 3, settings: Mapping[str, str] | None = None
+) -> Cluster[BrokerThread]:
+    return Cluster(BrokerThread, directory, size, settings)
+
+
+def processes(
+    directory: Path, size: int = 3, settings: Mapping[str, str] | None = None
+) -> Cluster[BrokerProcess]:
+    return Cluster(BrokerProcess, directory, size, settings)
