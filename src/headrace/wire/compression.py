@@ -113,7 +113,9 @@ def _compress_xerial(data: memoryview) -> bytes:
 
 def _decompress_snappy(data: memoryview, limit: int) -> bytes:
     if bytes(data[:8]) != _XERIAL_MAGIC:
-        return _decompress_raw_snappy(data, limit)
+        if cramjam.snappy.decompress_raw_len(data) > limit:
+            raise _too_large(limit)
+        return bytes(cramjam.snappy.decompress_raw(data))
     out = bytearray()
     position, end = len(_XERIAL_HEADER), len(data)
     if end < position:
@@ -127,15 +129,12 @@ def _decompress_snappy(data: memoryview, limit: int) -> bytes:
             raise CompressionError(
                 f"snappy block length {length} does not fit the {end - position} bytes left"
             )
-        out += _decompress_raw_snappy(data[position : position + length], limit - len(out))
+        block = data[position : position + length]
+        if len(out) + cramjam.snappy.decompress_raw_len(block) > limit:
+            raise _too_large(limit)
+        out += bytes(cramjam.snappy.decompress_raw(block))
         position += length
     return bytes(out)
-
-
-def _decompress_raw_snappy(data: memoryview, limit: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(data) > limit:
-        raise _too_large(limit)
-    return bytes(cramjam.snappy.decompress_raw(data))
 
 
 # LZ4: written as a frame of independent 64 KiB blocks, because the Java client cannot read the linked blocks
