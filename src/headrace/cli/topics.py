@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.cli import options, output, properties
+from headrace.cli import adopt, options, output, properties
 from headrace.cli.failure import Failure, Misuse
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from headrace.cli.cluster import Cluster, Refused
 
 app = options.command_app("Create, list, describe, alter and delete topics.")
+
+adopt.add_to(app)
 
 Config = Annotated[
     list[str] | None,
