@@ -10,10 +10,10 @@ from pathlib import Path
 
 from bench.results import PartResult
 from bench.rows import Figure, Row
-from bench.systems import ALL
+from bench.systems import NAMED
 
 ROOT = Path(__file__).resolve().parent.parent
-_TITLES = {kind.name: kind.title for kind in ALL}
+_TITLES = {kind.name: kind.title for kind in NAMED}
 _VERDICTS = {True: "yes", False: "**no**", None: ""}
 
 
@@ -38,11 +38,11 @@ def with_spread(figure: Figure, unit: str) -> str:
 
 
 def table(result: PartResult) -> str:
-    """The part's table: medians (smallest – largest), ratio to Kafka, bar, and the broker's CPU and
-    memory.
+    """The part's table: medians (smallest – largest), ratio to Kafka or what else is compared, bar, and
+    the broker's CPU and memory.
     """
-    systems = [kind.name for kind in ALL if any(kind.name in row.figures for row in result.rows)]
-    compared = {"headrace", "kafka"} <= set(systems)
+    systems = [kind.name for kind in NAMED if any(kind.name in row.figures for row in result.rows)]
+    compared = any(row.ratio() is not None for row in result.rows)
     barred = any(row.bars for row in result.rows)
     head = ["work", *(_TITLES[name] for name in systems)]
     head += ["ratio"] if compared else []
@@ -65,7 +65,7 @@ def table(result: PartResult) -> str:
 
 
 def summary(results: Mapping[str, PartResult]) -> str:
-    """Every row that has a bar, in one table: what the README quotes."""
+    """Every row that has a bar beside Kafka, in one table: what the README quotes."""
     head = ["work", "Headrace", "Apache Kafka", "ratio", "bar", "met", "broker CPU-s, Headrace / Kafka"]
     lines = [_line(head), _line("---" for _ in head)]
     for result in results.values():

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.rows import Row
-from bench.systems import ALL
+from bench.systems import NAMED
 
 FILE = Path(__file__).resolve().parent / "results.json"
 
@@ -42,7 +42,7 @@ class PartResult:
 def part_result(name: str, title: str, order: int, scale: float, rows: list[Row]) -> PartResult:
     measured = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     systems = {system for row in rows for system in row.figures}
-    versions = {kind.name: kind().version() for kind in ALL if kind.name in systems}
+    versions = {kind.name: kind().version() for kind in NAMED if kind.name in systems}
     return PartResult(name, title, order, measured, scale, _machine(), versions, rows)
 
 

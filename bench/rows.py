@@ -12,22 +12,28 @@ Better = Literal["more", "less"]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar for Headrace: a limit on its figure or, with `times`, on its figure divided by Kafka's."""
+    """A bar for Headrace: a limit on its figure or, with `times`, on its figure divided by another system's.
+
+    That is the one its row is compared with, unless the bar names its own.
+    """
 
     limit: float
     side: Literal["at least", "at most"]
     times: bool = True
+    against: str = ""
 
-    def met(self, headrace: float, kafka: float | None) -> bool | None:
+    def met(self, headrace: float, other: float | None) -> bool | None:
         """Whether it is met; None when there is nothing to compare with."""
-        if self.times and not kafka:
+        if self.times and not other:
             return None
-        value = headrace / kafka if self.times and kafka else headrace
+        value = headrace / other if self.times and other else headrace
         return value >= self.limit if self.side == "at least" else value <= self.limit
 
     def text(self, unit: str) -> str:
         sign = "≥" if self.side == "at least" else "≤"
-        return f"{sign} {self.limit:g} ×" if self.times else f"{sign} {self.limit:g} {unit}"
+        if not self.times:
+            return f"{sign} {self.limit:g} {unit}"
+        return f"{sign} {self.limit:g} ×" + (f" {self.against}" if self.against else "")
 
 
 @dataclass(slots=True)
@@ -46,7 +52,7 @@ class Figure:
 @dataclass(slots=True)
 class Row:
     """One line of a table: what was measured, in which unit, for each system. `work` is what
-    its CPU-seconds paid for.
+    its CPU-seconds paid for, `against` the system Headrace is compared with.
     """
 
     id: str
@@ -56,20 +62,25 @@ class Row:
     work: str
     bars: list[Bar] = field(default_factory=list)
     figures: dict[str, Figure] = field(default_factory=dict)
+    against: str = "kafka"
 
     def ratio(self) -> float | None:
-        """Headrace's figure divided by Kafka's."""
-        if "headrace" not in self.figures or "kafka" not in self.figures:
+        """Headrace's figure divided by the other's."""
+        if "headrace" not in self.figures or self.against not in self.figures:
             return None
-        kafka = self.figures["kafka"].median
-        return self.figures["headrace"].median / kafka if kafka else None
+        other = self.figures[self.against].median
+        return self.figures["headrace"].median / other if other else None
 
     def verdict(self) -> bool | None:
         """Whether every bar is met; None without bars or without the figures to judge."""
         if not self.bars or "headrace" not in self.figures:
             return None
-        kafka = self.figures["kafka"].median if "kafka" in self.figures else None
-        verdicts = [bar.met(self.figures["headrace"].median, kafka) for bar in self.bars]
+        headrace = self.figures["headrace"].median
+        others = [self.figures.get(bar.against or self.against) for bar in self.bars]
+        verdicts = [
+            bar.met(headrace, None if other is None else other.median)
+            for bar, other in zip(self.bars, others, strict=True)
+        ]
         return None if None in verdicts else all(verdicts)
 
     def bars_text(self) -> str:

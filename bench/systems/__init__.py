@@ -6,7 +6,10 @@ from bench.systems.kafka import Kafka
 from bench.systems.nats import Nats
 from bench.systems.rabbitmq import RabbitMQ
 from bench.systems.redis import Redis
+from bench.systems.services import JavaDubbo, PythonGrpc
 
 ALL: tuple[type[System], ...] = (Headrace, Kafka, Redis, Nats, RabbitMQ)
+# What tables may name: the brokers, and what services are measured beside.
+NAMED: tuple[type[System], ...] = (*ALL, JavaDubbo, PythonGrpc)
 
-__all__ = ["ALL", "Headrace", "Kafka", "Nats", "RabbitMQ", "Redis", "Running", "System"]
+__all__ = ["ALL", "NAMED", "Headrace", "Kafka", "Nats", "RabbitMQ", "Redis", "Running", "System"]

@@ -1,7 +1,7 @@
 """The Python provider: `--zookeeper host:port --name N [--port P --version V --group G --token T --heartbeat MS]`.
 
-Prints `READY port` once exported and ends in good order when its standard input does: the counterpart of Java's
-`Provider`, with the same arguments.
+Prints `READY port` once exported and ends in good order when its standard input does, or with `--wait signal` when it is
+told to: the counterpart of Java's `Provider`, with the same arguments.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--name", default="python")
     parser.add_argument("--port", type=int, default=-1)
     parser.add_argument("--heartbeat", type=int)
+    parser.add_argument("--wait", choices=["input", "signal"], default="input")
     for option in ("--version", "--group", "--token"):
         parser.add_argument(option)
     args = parser.parse_args()
@@ -33,6 +34,9 @@ def main() -> None:
     )
     for service in (AllTypes(args.name), Echo()):
         application.service(service, version=args.version, group=args.group, token=args.token)
+    if args.wait == "signal":
+        application.serve_forever()
+        return
     with application:
         print(f"READY {application.services[0].urls[-1].port}", flush=True)
         sys.stdin.read()

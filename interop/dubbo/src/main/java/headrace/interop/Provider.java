@@ -9,13 +9,13 @@ import org.apache.dubbo.config.ServiceConfig;
 
 /**
  * A Java provider of AllTypes and Echo: `--zookeeper host:port --name N [--port P --version V --group G --token T]`.
- * Prints `READY port` once exported and ends when its standard input does.
+ * Prints `READY port` once exported and ends when its standard input does, or with `--wait signal` when it is told to.
  */
 public final class Provider {
     private Provider() {
     }
 
-    public static void main(String[] args) throws IOException {
+    public static void main(String[] args) throws IOException, InterruptedException {
         Options options = new Options(args);
         ProtocolConfig protocol = new ProtocolConfig("dubbo", options.has("port") ? options.number("port", 0) : freePort());
         if (options.has("heartbeat")) {
@@ -27,6 +27,9 @@ public final class Provider {
         export(Echo.class, text -> text, options, application, registry, protocol);
         System.out.println("READY " + protocol.getPort());
         System.out.flush();
+        if (options.get("wait", "input").equals("signal")) {
+            Thread.currentThread().join(); // for ever: the signal ends the program
+        }
         while (System.in.read() >= 0) {
             // whoever started this program keeps the stream open as long as it is needed
         }
