@@ -151,7 +151,7 @@ async function main() {
 }
 
 main().then(
-  () => process.exit(0),
+  () => process.stdout.write("", () => process.exit(0)), // once everything printed has been taken
   (error) => {
     console.error(String(error?.message ?? error));
     process.exit(1);

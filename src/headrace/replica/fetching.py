@@ -20,6 +20,7 @@ class FetchEntry:
         "index",
         "last_fetched_epoch",
         "leader_epoch",
+        "left_out",
         "max_bytes",
         "offset",
         "partition",
@@ -32,6 +33,8 @@ class FetchEntry:
         self.topic = topic
         self.index = index
         self.partition: Partition | None = None
+        self.left_out = False
+        """There are records for it that the last look had no room for."""
         self.sent_high_watermark = -1
         self.sent_log_start = -1
 
@@ -85,6 +88,7 @@ class Fetcher:
         return replies, total, urgent
 
     def _read_entry(self, entry: FetchEntry, room: int, first: bool, nowait: bool) -> PartitionReply:
+        entry.left_out = False
         partition = self._replicas.find(entry.topic, entry.index, self.by_id)
         entry.partition = partition
         self._check(partition, entry)
@@ -113,6 +117,7 @@ class Fetcher:
                     reply.aborted = [(one.producer_id, one.first_offset) for one in aborted]
         elif not log.log_start_offset <= entry.offset <= log.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        entry.left_out = entry.offset < limit and not reply.records
         if self.isolation == READ_COMMITTED and reply.aborted is None:
             reply.aborted = []
         return reply

@@ -81,7 +81,7 @@ class FetchSession:
         for entry, reply in replies:
             key = (entry.topic, entry.index)
             self._watch(entry, key)
-            if not _news(entry, reply):
+            if not _news(entry, reply) and not entry.left_out:
                 self.changed.pop(key, None)
 
     def settle(
@@ -92,7 +92,8 @@ class FetchSession:
         for entry, reply in replies:
             key = (entry.topic, entry.index)
             self._watch(entry, key)
-            self.changed.pop(key, None)
+            if not entry.left_out:  # which keeps its place, ahead of those served
+                self.changed.pop(key, None)
             if _news(entry, reply):
                 told.append((entry, reply))
                 entry.sent_high_watermark = reply.high_watermark
