@@ -433,6 +433,7 @@ def test_a_lost_session_is_registered_again(
     application: Callable[..., Bootstrap],
     zookeeper_registry: Callable[..., RegistryConfig],
     client: KazooClient,
+    zookeeper: ZooKeeperServer,
     eventually: Callable[..., None],
 ) -> None:
     registry = zookeeper_registry(parameters={"retry.period": "200"})
@@ -441,7 +442,7 @@ def test_a_lost_session_is_registered_again(
     proxy = consumer.reference(Who)
     before = providers(client, registry)
     for each in (app, consumer):
-        expire(each, client)
+        expire(each, zookeeper)
     eventually(
         lambda: {owner(client, registry, node) for node in providers(client, registry)} == {session(app)}
     )
@@ -451,11 +452,11 @@ def test_a_lost_session_is_registered_again(
     eventually(lambda: whos(proxy) == {"a", "b"})  # its watch works again too
 
 
-def expire(app: Bootstrap, client: KazooClient) -> None:
+def expire(app: Bootstrap, server: ZooKeeperServer) -> None:
     """End a session as the ensemble would: a second client takes it over and closes it."""
     (registry,) = app.runtime._registries.values()
     kazoo = registry._zk._client  # type: ignore[attr-defined]
-    thief = KazooClient(client.hosts[0][0] + f":{client.hosts[0][1]}", client_id=kazoo.client_id)
+    thief = KazooClient(server.connect_string, client_id=kazoo.client_id)
     thief.start()
     thief.stop()
     thief.close()
@@ -463,7 +464,7 @@ def expire(app: Bootstrap, client: KazooClient) -> None:
 
 def session(app: Bootstrap) -> int:
     (registry,) = app.runtime._registries.values()
-    return registry._zk.session_id  # type: ignore[attr-defined, no-any-return]
+    return registry._zk.session_id or 0  # type: ignore[attr-defined, no-any-return]
 
 
 def owner(client: KazooClient, registry: RegistryConfig, node: str) -> int:
@@ -490,6 +491,43 @@ def test_an_ensemble_that_is_away_does_not_stop_calls(
         late.start()  # registers as soon as it can
         server.start()
         eventually(lambda: whos(proxy) == {"a", "late"}, 40)
+
+
+def test_calls_go_on_while_everybody_registers_again(
+    application: Callable[..., Bootstrap], tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    with ZooKeeperServer(tmp_path / "zk") as server:
+        registry = RegistryConfig(address=f"zookeeper://{server.connect_string}", session=2000)
+        app = provide(application, registry, "a")
+        consumer = application("c", registry=registry)
+        proxy = consumer.reference(Who)
+        first = session(consumer)
+        expire(consumer, server)  # the consumer comes back first, and the provider's node …
+        expire(app, server)  # … is away for a moment
+        failures = []
+
+        def call() -> bool:
+            try:
+                proxy.who()
+            except RpcException as error:
+                failures.append(error)
+            return session(app) != 0 and session(consumer) not in (0, first)
+
+        eventually(call)
+        eventually(lambda: server_has_provider(server))
+        assert failures == []
+        app.stop()
+        eventually(lambda: not _calls(proxy))  # in the end an empty registry is believed
+
+
+def server_has_provider(server: ZooKeeperServer) -> bool:
+    kazoo = KazooClient(server.connect_string)
+    kazoo.start()
+    try:
+        return bool(providers(kazoo, RegistryConfig(group="dubbo")))
+    finally:
+        kazoo.stop()
+        kazoo.close()
 
 
 def test_an_ensemble_that_does_not_answer_is_one_sentence(application: Callable[..., Bootstrap]) -> None:

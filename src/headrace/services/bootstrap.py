@@ -11,7 +11,8 @@ import inspect
 import logging
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -137,6 +138,12 @@ class Bootstrap:
 
     async def stop_async(self) -> None:
         await self.runtime.shutdown_async()
+
+    @asynccontextmanager
+    async def lifespan(self, _application: object = None) -> AsyncIterator[None]:
+        """The start-up hook of an ASGI application: `FastAPI(lifespan=services.lifespan)`."""
+        async with self:
+            yield
 
     def serve_forever(self) -> None:
         """Start, wait for SIGINT or SIGTERM, stop."""

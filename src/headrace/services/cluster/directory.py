@@ -164,6 +164,10 @@ class RegistryDirectory(Directory):
                     "Failed to refer invoker for interface:%s,url:(%s): %s", self.interface.name, url, error
                 )
         gone = [invoker for key, invoker in self._invokers.items() if key not in invokers]
+        if gone or len(invokers) != len(self._invokers):
+            logger.info(
+                "Providers of %s: %s", self.interface.name, [i.url.address for i in invokers.values()]
+            )
         self._invokers = invokers
         self._listed = tuple(invokers.values())
         for invoker in gone:

@@ -28,9 +28,9 @@ DEFAULT_SESSION_MS = 60_000
 
 
 class ZooKeeperConnection:
-    """One session; `on_reconnect` runs on the loop each time the connection is back after a loss."""
+    """One session; after each loss of connection `on_reconnect(new_session)` runs on the loop."""
 
-    def __init__(self, url: URL, on_reconnect: Callable[[], None] | None = None) -> None:
+    def __init__(self, url: URL, on_reconnect: Callable[[bool], None] | None = None) -> None:
         if url.is_any_host or not url.host:
             raise RegistryError(
                 "the ZooKeeper registry has no address: set dubbo.registry.address to zookeeper://host:port"
@@ -38,12 +38,12 @@ class ZooKeeperConnection:
         self._url = url
         self._on_reconnect = on_reconnect
         self._loop = asyncio.get_running_loop()
-        self._was_connected = False
-        self._lost = False
+        self._last_session: int | None = None
+        self.session_seconds = url.get_int("session", DEFAULT_SESSION_MS) / 1000
         auth = [("digest", f"{url.username}:{url.password or ''}")] if url.username else None
         self._client = KazooClient(
             hosts=url.backup_address(DEFAULT_PORT),
-            timeout=url.get_int("session", DEFAULT_SESSION_MS) / 1000,
+            timeout=self.session_seconds,
             auth_data=auth,
             connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=2.0),
         )
@@ -61,6 +61,7 @@ class ZooKeeperConnection:
     async def start(self) -> None:
         """Connect; an ensemble that does not answer in time is an error unless `check=false`."""
         timeout = self._url.get_int("timeout", DEFAULT_CONNECT_MS) / 1000
+        logger.info("Connecting to ZooKeeper at %s", self._url.backup_address(DEFAULT_PORT))
         connected = self._client.start_async()
         await asyncio.to_thread(connected.wait, timeout)
         if self.is_connected:
@@ -83,11 +84,11 @@ class ZooKeeperConnection:
 
     def _state_changed(self, state: str) -> None:
         """Runs in a thread of kazoo's, which must not wait."""
-        logger.info("ZooKeeper %s: %s", self._url.address, state)
+        logger.info("ZooKeeper %s: %s, session 0x%x", self._url.address, state, self.session_id or 0)
         if state == KazooState.CONNECTED:
-            if self._was_connected and self._on_reconnect is not None:
-                self._post(self._on_reconnect)
-            self._was_connected = True
+            before, self._last_session = self._last_session, self.session_id
+            if before is not None and self._on_reconnect is not None:
+                self._post(self._on_reconnect, before != self._last_session)
 
     def _post(self, callback: Callable[..., None], *args: object) -> None:
         try:

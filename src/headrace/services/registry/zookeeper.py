@@ -2,6 +2,8 @@
 
 Registrations are ephemeral nodes (lasting ones with `dynamic=false`). After a lost connection or session every
 registration is made again and every subscription read again, so that what the ensemble holds is what we promised.
+When all sessions were lost at once (the ensemble was away), providers need a moment to come back: for one session
+timeout after that, "there are no providers" is not believed, and calls go on to those known before.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class ZooKeeperRegistry(Registry):
         # By subscription and category, the mark of the one watch that counts: kazoo may still fire an older one.
         self._watched: dict[tuple[URL, NotifyListener], dict[str, object]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._patient_until = 0.0
 
     async def start(self) -> None:
         await self._zk.start()
@@ -52,6 +55,7 @@ class ZooKeeperRegistry(Registry):
 
     async def do_register(self, url: URL) -> None:
         await self._zk.create(self._node(url), ephemeral=url.get_bool("dynamic", True))
+        logger.info("Registered %s of %s", url.get("category", "providers"), url.interface)
 
     async def do_unregister(self, url: URL) -> None:
         await self._zk.delete(self._node(url))
@@ -65,7 +69,7 @@ class ZooKeeperRegistry(Registry):
         urls: list[URL] = []
         for category in categories_of(url):
             urls += await self._read(url, listener, category)
-        await self.notify(url, listener, urls)
+        await self._tell(url, listener, urls)
 
     async def do_unsubscribe(self, url: URL, listener: NotifyListener) -> None:
         for key in [k for k in self._watched if k[1] is listener and (k[0] == url or url.interface == ANY)]:
@@ -115,7 +119,18 @@ class ZooKeeperRegistry(Registry):
             )
             self._retry_later(("subscribe", url, listener), lambda: self.do_subscribe(url, listener))
             return
-        await self.notify(url, listener, urls)
+        await self._tell(url, listener, urls)
+
+    async def _tell(self, url: URL, listener: NotifyListener, urls: list[URL]) -> None:
+        """Notify, but put off the news that there is nobody while providers may be on their way back."""
+        loop = asyncio.get_running_loop()
+        patience = self._patient_until - loop.time()
+        nobody = [u for u in urls if u.protocol == "empty" and u.get("category") == "providers"]
+        if nobody and patience > 0:
+            urls = [u for u in urls if u not in nobody]
+            loop.call_later(patience, lambda: self._spawn(self._refresh(url, listener, "providers")))
+        if (url, listener) in self._watched:
+            await self.notify(url, listener, urls)
 
     async def _watch_services(self, url: URL, listener: NotifyListener) -> None:
         """A subscription to every service: subscribe to each that is there and to each that appears."""
@@ -129,7 +144,9 @@ class ZooKeeperRegistry(Registry):
             if (service, listener) not in self._watched:
                 await self.do_subscribe(service, listener)
 
-    def _reconnected(self) -> None:
+    def _reconnected(self, new_session: bool) -> None:
+        if new_session:
+            self._patient_until = asyncio.get_running_loop().time() + self._zk.session_seconds
         for watched in self._watched.values():
             watched.clear()
         self._spawn(self.recover())

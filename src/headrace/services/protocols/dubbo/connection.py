@@ -77,10 +77,13 @@ class Connection(FrameSplitter, asyncio.Protocol):
             return
         if body == codec.READONLY_BODY:
             self.read_only = True
+            logger.debug("%s takes no new calls", self.remote_address)
         elif flags & TWO_WAY:
+            logger.debug("Heartbeat from %s, answered", self.remote_address)
             self.send(codec.heartbeat(request_id, 0))
 
     def beat(self) -> None:
+        logger.debug("Heartbeat to %s", self.remote_address)
         self.send(codec.heartbeat(next(request_ids), REQUEST | TWO_WAY))
 
     def on_too_large(self, flags: int, request_id: int, length: int) -> None:

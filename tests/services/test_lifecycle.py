@@ -1,0 +1,241 @@
+"""Ending in good order, hooks into an application's start, and extensions users add."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from headrace.services import (
+    Bootstrap,
+    ConfigError,
+    ConsumerConfig,
+    ProtocolConfig,
+    RegistryConfig,
+    RpcException,
+    Runtime,
+    ServicesError,
+    interface,
+    points,
+)
+from headrace.services.extension import ExtensionPoint
+from headrace.services.interface import InterfaceModel
+from headrace.services.invocation import Invocation, Result
+from headrace.services.invoker import Invoker
+from headrace.services.protocols.base import Exporter, Protocol
+from headrace.services.protocols.injvm import InjvmProtocol
+from headrace.services.proxy import PythonProxyFactory
+from headrace.services.url import URL
+
+
+@interface("com.acme.Work")
+class Work:
+    """Work that takes a while."""
+
+    def __init__(self) -> None:
+        self.started = threading.Event()
+
+    def do(self, seconds: float) -> str:
+        self.started.set()
+        time.sleep(seconds)
+        return "done"
+
+
+# -- the end -------------------------------------------------------------------------------------------------
+
+
+def test_a_call_under_way_finishes_before_the_provider_closes(application: Callable[..., Bootstrap]) -> None:
+    app = application(properties={"dubbo.service.shutdown.wait": "10000"})
+    work = Work()
+    config = app.service(work, scope="remote")
+    app.start()
+    proxy = application().reference(Work, url=config.urls[0].identity, timeout=10_000, retries=0)
+    answers: list[str] = []
+    caller = threading.Thread(target=lambda: answers.append(proxy.do(0.5)))
+    caller.start()
+    assert work.started.wait(10)
+    app.stop()
+    caller.join(10)
+    assert answers == ["done"]
+    with pytest.raises(RpcException):
+        proxy.do(0)
+
+
+def test_consumers_leave_a_provider_that_is_going(
+    application: Callable[..., Bootstrap], tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    registry = RegistryConfig(address=f"embedded://{tmp_path}")
+    leaving = application("leaving", registry=registry, properties={"dubbo.service.shutdown.wait": "10000"})
+    staying = application("staying", registry=registry)
+    for app in (leaving, staying):
+        app.service(Work(), scope="remote")
+        app.start()
+    proxy = application("c", registry=registry, consumer=ConsumerConfig(retries=0, timeout=5000)).reference(
+        Work
+    )
+    outcomes: list[str] = []
+    stop = threading.Event()
+
+    def call() -> None:
+        while not stop.is_set():
+            outcomes.append(proxy.do(0.01))
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    eventually(lambda: len(outcomes) > 20)
+    leaving.stop()  # without retries, every lost call would end its thread with an error
+    before = len(outcomes)
+    eventually(lambda: len(outcomes) > before + 20)
+    stop.set()
+    for caller in callers:
+        caller.join(10)
+    assert set(outcomes) == {"done"}
+
+
+def test_a_runtime_that_did_nothing_ends_too(runtime: Callable[..., Runtime]) -> None:
+    runtime().shutdown()
+
+
+def test_a_wait_that_is_no_number_is_one_sentence(application: Callable[..., Bootstrap]) -> None:
+    app = application(properties={"dubbo.service.shutdown.wait": "long"})
+    with pytest.raises(ConfigError, match=r"dubbo\.service\.shutdown\.wait=long"):
+        _ = app.runtime.shutdown_wait_ms
+    app.runtime.environment.set_property("dubbo.service.shutdown.wait", "0")
+
+
+def test_a_program_can_end_without_stopping_its_services(tmp_path: Path) -> None:
+    """Threads of ours must not keep a program alive that simply ends."""
+    program = textwrap.dedent(
+        """
+        from headrace.services import Bootstrap, ProtocolConfig
+
+        class Api:
+            def hello(self) -> str:
+                return "hi"
+
+        app = Bootstrap("a", protocol=ProtocolConfig(host="127.0.0.1", port=-1))
+        config = app.service(Api(), scope="remote")
+        app.start()
+        print(app.reference(Api, url=config.urls[0].identity).hello())
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+
+
+# -- the beginning -------------------------------------------------------------------------------------------
+
+
+async def test_an_asgi_application_can_start_services_with_itself(
+    application: Callable[..., Bootstrap],
+) -> None:
+    app = application()
+    config = app.service(Work(), scope="remote")
+    async with app.lifespan(object()):
+        proxy = await app.reference_async(Work, url=config.urls[0].identity)
+        assert await proxy.do(0.0) == "done"  # type: ignore[misc]
+
+
+async def test_services_stay_on_the_loop_they_began_on(application: Callable[..., Bootstrap]) -> None:
+    app = application()
+    app.service(Work(), scope="local")
+    app.start()
+    with pytest.raises(ServicesError, match="already run on another event loop"):
+        app.runtime.attach(asyncio.get_running_loop())
+    await app.stop_async()
+
+
+def test_no_registry_and_a_registry_called_n_a_are_the_same(application: Callable[..., Bootstrap]) -> None:
+    for registry in (None, RegistryConfig(address="N/A"), RegistryConfig(address="n/a")):
+        app = application(registry=registry)
+        config = app.service(Work(), scope="remote")
+        app.start()
+        proxy = application(registry=registry).reference(Work, url=config.urls[0].identity)
+        assert proxy.do(0.0) == "done"
+
+
+# -- extensions ----------------------------------------------------------------------------------------------
+
+
+class Loopback(Protocol):
+    """A protocol of a user's own: hands calls over in a table."""
+
+    name = "loopback"
+    default_port = 7
+    table: dict[str, Invoker] = {}  # noqa: RUF012
+
+    async def export(self, invoker: Invoker) -> Exporter:
+        self.table[invoker.url.path] = invoker
+
+        class Ends(Exporter):
+            async def unexport(self) -> None: ...
+
+        return Ends(invoker)
+
+    async def refer(self, interface: InterfaceModel, url: URL) -> Invoker:
+        table = self.table
+
+        class Calls(Invoker):
+            async def invoke(self, invocation: Invocation) -> Result:
+                return await table[self.url.path].invoke(invocation)
+
+        return Calls(interface, url)
+
+    async def destroy(self) -> None:
+        self.table.clear()
+
+
+def test_a_protocol_of_ones_own_is_used_by_its_name(application: Callable[..., Bootstrap]) -> None:
+    points.PROTOCOLS.register("loopback", Loopback)
+    app = application(protocol=ProtocolConfig(name="loopback", host="127.0.0.1"))
+    config = app.service(Work(), scope="remote")
+    app.start()
+    assert config.urls[0].address == "127.0.0.1:7"
+    assert app.reference(Work, url=config.urls[0].identity).do(0.0) == "done"
+
+
+def test_a_proxy_factory_of_ones_own_is_chosen_by_proxy(
+    application: Callable[..., Bootstrap], tmp_path: Path
+) -> None:
+    made: list[str] = []
+
+    class Noted(PythonProxyFactory):
+        def get_invoker(self, ref, interface, url, pool):  # type: ignore[no-untyped-def]
+            made.append(url.protocol)
+            return super().get_invoker(ref, interface, url, pool)
+
+    points.PROXIES.register("noted", Noted)
+    app = application(registry=RegistryConfig(address=f"embedded://{tmp_path}"))
+    app.service(Work(), proxy="noted")
+    app.start()
+    assert made == ["injvm", "registry"]
+
+
+def test_extensions_come_from_entry_points_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = EntryPoint(
+        "elsewhere", "headrace.services.protocols.injvm:InjvmProtocol", "headrace.services.protocol"
+    )
+    asked: list[str] = []
+
+    def entry_points(group: str) -> list[EntryPoint]:
+        asked.append(group)
+        return [found]
+
+    monkeypatch.setattr("headrace.services.extension.entry_points", entry_points)
+    point: ExtensionPoint[type] = ExtensionPoint("protocol", {})
+    assert point.get("elsewhere") is InjvmProtocol
+    assert point.names() == ["elsewhere"]
+    assert asked == ["headrace.services.protocol"]
+    with pytest.raises(ConfigError, match="there is no protocol named 'pigeon': known are elsewhere"):
+        point.get("pigeon")
