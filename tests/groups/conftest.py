@@ -318,13 +318,25 @@ class Harness:
         version: int = 9,
         retention_ms: int = -1,
     ) -> asyncio.Future[OffsetCommitResponse]:
+        """Ends in the error of the partition, if there is one that concerns the whole commit."""
         part = OffsetCommitRequestPartition(partition, offset, 3, metadata)
-        return self.coordinator.commit(
+        future: asyncio.Future[OffsetCommitResponse] = asyncio.get_running_loop().create_future()
+
+        def reply(response: OffsetCommitResponse) -> None:
+            error = ErrorCode(response.topics[0].partitions[0].error_code)
+            if error in (ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE):
+                future.set_result(response)
+            else:
+                future.set_exception(KafkaError(error))
+
+        self.coordinator.commit(
             self.client(version),
             OffsetCommitRequest(
                 group, generation, member, retention_ms, None, [OffsetCommitRequestTopic(topic, [part])]
             ),
+            reply,
         )
+        return future
 
     async def fetch(
         self, group: str = "group", *, topic: str = "orders", partition: int = 0, stable: bool = False

@@ -23,5 +23,6 @@ void load_consume(void);
 void load_latency(void);
 void load_positions(void);
 void load_connections(void);
+void load_commits(void);
 
 #endif

@@ -65,8 +65,17 @@ void put_int64(struct frame *frame, int64_t value) {
 }
 
 void put_string(struct frame *frame, const char *text) {
+    if (text == NULL) {
+        put_int16(frame, -1);
+        return;
+    }
     put_int16(frame, (int16_t)strlen(text));
     put(frame, text, strlen(text));
+}
+
+void put_bytes(struct frame *frame, const void *bytes, int32_t length) {
+    put_int32(frame, length);
+    put(frame, bytes, (size_t)length);
 }
 
 void frame_open(struct frame *frame, int16_t api, int16_t version, int32_t correlation) {
@@ -98,17 +107,28 @@ static int receive_all(int descriptor, uint8_t *bytes, size_t length) {
     return 0;
 }
 
-int frame_exchange(struct frame *request, struct frame *reply, int descriptor) {
+int frame_send(struct frame *request, int descriptor) {
     uint32_t size = htobe32((uint32_t)(request->length - 4));
     memcpy(request->bytes, &size, sizeof size);
-    if (send_all(descriptor, request->bytes, request->length) < 0) return -1;
+    return send_all(descriptor, request->bytes, request->length);
+}
+
+int frame_receive(struct frame *reply, int32_t correlation, int descriptor) {
+    uint32_t size, expected = htobe32((uint32_t)correlation);
     if (receive_all(descriptor, (uint8_t *)&size, sizeof size) < 0) return -1;
     reply->length = be32toh(size);
     if (reply->length < 4 || reply->length > 256u << 20) return -1;
     reserve(reply, reply->length);
     if (receive_all(descriptor, reply->bytes, reply->length) < 0) return -1;
     reply->read = 4;
-    return memcmp(reply->bytes, request->bytes + 8, 4) == 0 ? 0 : -1;
+    return memcmp(reply->bytes, &expected, sizeof expected) == 0 ? 0 : -1;
+}
+
+int frame_exchange(struct frame *request, struct frame *reply, int descriptor) {
+    uint32_t correlation;
+    memcpy(&correlation, request->bytes + 8, sizeof correlation);
+    if (frame_send(request, descriptor) < 0) return -1;
+    return frame_receive(reply, (int32_t)be32toh(correlation), descriptor);
 }
 
 static const uint8_t *take(struct frame *frame, size_t length) {
@@ -136,5 +156,13 @@ int64_t get_int64(struct frame *frame) {
 }
 
 void get_skip(struct frame *frame, size_t length) { take(frame, length); }
+
+void get_string(struct frame *frame, char *text, size_t capacity) {
+    int16_t length = get_int16(frame);
+    if (length < 0) length = 0;
+    if ((size_t)length >= capacity) fail("a text of %d bytes in a reply is longer than any that was expected", length);
+    memcpy(text, take(frame, (size_t)length), (size_t)length);
+    text[length] = '\0';
+}
 
 void frame_free(struct frame *frame) { free(frame->bytes); }

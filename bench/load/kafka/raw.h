@@ -5,7 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { API_FETCH = 1, API_METADATA = 3, API_VERSIONS = 18 };
+enum {
+    API_FETCH = 1,
+    API_METADATA = 3,
+    API_OFFSET_COMMIT = 8,
+    API_FIND_COORDINATOR = 10,
+    API_JOIN_GROUP = 11,
+    API_HEARTBEAT = 12,
+    API_SYNC_GROUP = 14,
+    API_VERSIONS = 18,
+};
 
 struct frame {
     uint8_t *bytes;
@@ -21,13 +30,19 @@ void put_int8(struct frame *frame, int8_t value);
 void put_int16(struct frame *frame, int16_t value);
 void put_int32(struct frame *frame, int32_t value);
 void put_int64(struct frame *frame, int64_t value);
-void put_string(struct frame *frame, const char *text);
+void put_string(struct frame *frame, const char *text); /* NULL is the null string */
+void put_bytes(struct frame *frame, const void *bytes, int32_t length);
 int frame_exchange(struct frame *request, struct frame *reply, int descriptor);
+
+/* The two halves of an exchange, for loads with many requests under way: the reply belongs to `correlation`, or it fails. */
+int frame_send(struct frame *request, int descriptor);
+int frame_receive(struct frame *reply, int32_t correlation, int descriptor);
 
 int16_t get_int16(struct frame *frame);
 int32_t get_int32(struct frame *frame);
 int64_t get_int64(struct frame *frame);
 void get_skip(struct frame *frame, size_t length);
+void get_string(struct frame *frame, char *text, size_t capacity); /* a null string is read as the empty one */
 void frame_free(struct frame *frame);
 
 #endif

@@ -11,9 +11,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from headrace.api.context import Context
 from headrace.api.group_client import client_of
-from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -23,16 +25,22 @@ from headrace.wire.messages.offset_commit import (
 )
 
 
-async def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
+def handle_later(
+    context: Context, request: OffsetCommitRequest, reply: Callable[[OffsetCommitResponse], None]
+) -> None:
     refused = _take_out_unknown(context, request)
-    if refused and not request.topics:
-        return OffsetCommitResponse(topics=refused)
-    try:
-        response = await context.services.groups.commit(client_of(context), request)
-    except KafkaError as error:
-        response = OffsetCommitResponse(topics=[_failed(topic, error.code) for topic in request.topics])
-    response.topics += refused
-    return response
+    if not refused:
+        context.services.groups.commit(client_of(context), request, reply)
+        return
+
+    def reply_for_all(response: OffsetCommitResponse) -> None:
+        response.topics += refused
+        reply(response)
+
+    if request.topics:
+        context.services.groups.commit(client_of(context), request, reply_for_all)
+    else:
+        reply(OffsetCommitResponse(topics=refused))
 
 
 def _take_out_unknown(context: Context, request: OffsetCommitRequest) -> list[OffsetCommitResponseTopic]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from headrace.clock import Clock, Timer
@@ -124,22 +124,16 @@ class Shard(Generic[S, R]):
         self._submit(result, _complete(future, result.reply), producer_id, producer_epoch)
         return future
 
-    def enqueue(self, operation: Operation[R, T]) -> asyncio.Future[T]:
-        """Like `write` for operations whose outcome no other queued one can change: one append for all."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        try:
-            result = operation()
-        except KafkaError as error:
-            future.set_exception(error)
-            return future
-        self._queued.extend(result.records)
-        self._queued_done.append(_complete(future, result.reply))
+    def enqueue(self, records: Sequence[R], done: Done) -> None:
+        """Append with all that is enqueued in this turn of the loop. For records whose making looked at
+        nothing that other queued ones change."""
+        self._queued += records
+        self._queued_done.append(done)
         if len(self._queued) >= MAX_QUEUED_RECORDS:
             self.flush()
         elif not self._flush_scheduled:
             self._flush_scheduled = True
             asyncio.get_running_loop().call_soon(self._scheduled_flush)
-        return future
 
     def read(self, operation: Callable[[], T]) -> asyncio.Future[T]:
         """An answer computed from the state now, given when all it rests on is committed."""

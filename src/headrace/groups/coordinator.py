@@ -189,10 +189,21 @@ class GroupCoordinator:
 
     # Offsets
 
-    def commit(self, client: Client, request: OffsetCommitRequest) -> asyncio.Future[OffsetCommitResponse]:
-        shard = self._shard(request.group_id)
-        state = shard.state
-        return shard.enqueue(lambda: offset_commit.commit(state, client, request))
+    def commit(
+        self, client: Client, request: OffsetCommitRequest, reply: Callable[[OffsetCommitResponse], None]
+    ) -> None:
+        """By callback rather than by future: nothing else is asked as often."""
+
+        def done(error: KafkaError | None) -> None:
+            reply(response if error is None else offset_commit.refuse(request, error.code))
+
+        try:
+            shard = self._shard(request.group_id)
+            records, response = offset_commit.commit(shard.state, client, request)
+        except KafkaError as error:
+            reply(offset_commit.refuse(request, error.code))
+        else:
+            shard.enqueue(records, done)
 
     def commit_transactional(
         self, client: Client, request: TxnOffsetCommitRequest

@@ -63,7 +63,7 @@ class GroupState:
 
     # The state machine
 
-    def encode(self, record: GroupRecord) -> tuple[bytearray, bytearray | None]:
+    def encode(self, record: GroupRecord) -> tuple[bytes | bytearray, bytes | bytearray | None]:
         return encode_record(record)
 
     def decode(self, key: bytes, value: bytes | None) -> GroupRecord | None:

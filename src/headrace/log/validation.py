@@ -69,7 +69,7 @@ def inspect_batch(
             [RecordError(0, "The batch has timestamp type LogAppendTime.")],
         )
     limit = max(DEFAULT_LIMIT, 8 * config.max_message_bytes)
-    if config.compact:
+    if config.compact and origin is AppendOrigin.CLIENT:
         _check_keys(batch, header, limit)
     if not config.log_append_time:
         _check_timestamps(batch, header, config, now_ms, limit)

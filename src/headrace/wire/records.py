@@ -186,11 +186,26 @@ def _invalid(what: str) -> KafkaError:
 
 
 def write_varint(out: bytearray, value: int) -> None:
+    out += varint(value)
+
+
+def varint(value: int) -> bytes:
+    """A zigzag varint."""
+    return _SMALL_VARINTS[value] if 0 <= value < len(_SMALL_VARINTS) else _make_varint(value)
+
+
+def _make_varint(value: int) -> bytes:
     value = (value << 1) ^ (value >> 63)
+    out = bytearray()
     while value > 0x7F:
         out.append((value & 0x7F) | 0x80)
         value >>= 7
     out.append(value)
+    return bytes(out)
+
+
+_SMALL_VARINTS = tuple(_make_varint(value) for value in range(1024))
+"""Nearly every number in a record is a small one: a length, or a difference from the record before."""
 
 
 class BatchBuilder:
@@ -267,17 +282,20 @@ class BatchBuilder:
             self._base_timestamp = timestamp
         if offset is None:
             offset = self._next_offset
-        body = bytearray(1)
-        write_varint(body, timestamp - self._base_timestamp)
-        write_varint(body, offset - self._base_offset)
-        _write_nullable(body, key)
-        _write_nullable(body, value)
+        parts = [
+            b"\0",
+            varint(timestamp - self._base_timestamp),
+            varint(offset - self._base_offset),
+            *_nullable(key),
+            *_nullable(value),
+        ]
         headers = tuple(headers)
-        write_varint(body, len(headers))
+        parts.append(varint(len(headers)))
         for name, header_value in headers:
-            _write_nullable(body, name.encode())
-            _write_nullable(body, header_value)
-        write_varint(self._payload, len(body))
+            parts += _nullable(name.encode())
+            parts += _nullable(header_value)
+        body = b"".join(parts)
+        self._payload += varint(len(body))
         self._payload += body
         if timestamp > self._max_timestamp:
             self._max_timestamp = timestamp
@@ -315,9 +333,8 @@ class BatchBuilder:
         return batch
 
 
-def _write_nullable(out: bytearray, data: Buffer | None) -> None:
-    if data is None:
-        out.append(1)  # the varint of -1
-    else:
-        write_varint(out, len(data))
-        out += data
+def _nullable(data: Buffer | None) -> tuple[Buffer, ...]:
+    return (_NULL,) if data is None else (varint(len(data)), data)
+
+
+_NULL = _make_varint(-1)

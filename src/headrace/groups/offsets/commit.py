@@ -27,7 +27,7 @@ FIRST_VERSION_FOR_CONSUMER_GROUPS = 9
 
 def commit(
     state: GroupState, client: Client, request: OffsetCommitRequest
-) -> Write[GroupRecord, OffsetCommitResponse]:
+) -> tuple[list[GroupRecord], OffsetCommitResponse]:
     group = _find_group(state, client, request.group_id, request.generation_id_or_member_epoch)
     if isinstance(group, ClassicGroup):
         group.validate_offset_commit(
@@ -67,7 +67,20 @@ def commit(
                 )
             partitions.append(OffsetCommitResponsePartition(each.partition_index, error))
         topics.append(OffsetCommitResponseTopic(topic.name, partitions))
-    return Write(records, OffsetCommitResponse(topics=topics))
+    return records, OffsetCommitResponse(topics=topics)
+
+
+def refuse(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """The same error for every partition, which is the only place the answer has for one."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                topic.name,
+                [OffsetCommitResponsePartition(each.partition_index, error) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def commit_transactional(
