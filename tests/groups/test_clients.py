@@ -191,7 +191,8 @@ def kafka_python(assignor: type) -> Callable[..., Member]:
             consumer.subscribe([self.topic], listener=Listener())
             try:
                 while not self._leave.is_set():
-                    for messages in consumer.poll(timeout_ms=50).values():
+                    # A poll that gives up while a join is under way can make kafka-python 3.0 forget the join.
+                    for messages in consumer.poll(timeout_ms=2000, max_records=10).values():
                         for message in messages:
                             self.recorder.record(self.name, message.partition, message.offset)
             finally:
