@@ -27,14 +27,9 @@ from headrace.wire.messages.consumer_protocol_subscription import ConsumerProtoc
 from headrace.wire.messages.heartbeat import HeartbeatRequest
 from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from headrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from headrace.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
 from headrace.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from headrace.wire.offset_commit import Commit, PartitionCommit, TopicCommit, TopicResult
 
 T = TypeVar("T")
 
@@ -317,25 +312,20 @@ class Harness:
         metadata: str = "",
         version: int = 9,
         retention_ms: int = -1,
-    ) -> asyncio.Future[OffsetCommitResponse]:
-        """Ends in the error of the partition, if there is one that concerns the whole commit."""
-        part = OffsetCommitRequestPartition(partition, offset, 3, metadata)
-        future: asyncio.Future[OffsetCommitResponse] = asyncio.get_running_loop().create_future()
+    ) -> asyncio.Future[int]:
+        """The error of the one partition; an error of the whole commit is raised."""
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-        def reply(response: OffsetCommitResponse) -> None:
-            error = ErrorCode(response.topics[0].partitions[0].error_code)
+        def reply(results: list[TopicResult]) -> None:
+            error = ErrorCode(results[0][1][0][1])
             if error in (ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE):
-                future.set_result(response)
+                future.set_result(error)
             else:
                 future.set_exception(KafkaError(error))
 
-        self.coordinator.commit(
-            self.client(version),
-            OffsetCommitRequest(
-                group, generation, member, retention_ms, None, [OffsetCommitRequestTopic(topic, [part])]
-            ),
-            reply,
-        )
+        topics = [TopicCommit(topic, [PartitionCommit(partition, offset, 3, metadata)])]
+        request = Commit(group, generation, member, retention_ms, None, topics)
+        self.coordinator.commit(version, request, reply)
         return future
 
     async def fetch(

@@ -11,57 +11,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from headrace.api.context import Context
-from headrace.api.group_client import client_of
+from headrace.cluster.image import Topic
+from headrace.groups.offsets.commit import refuse
 from headrace.wire.errors import ErrorCode
-from headrace.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from headrace.wire.offset_commit import Commit, TopicCommit, TopicResult, encode_reply, read_commit
 
 
-def handle_later(
-    context: Context, request: OffsetCommitRequest, reply: Callable[[OffsetCommitResponse], None]
-) -> None:
-    refused = _take_out_unknown(context, request)
-    if not refused:
-        context.services.groups.commit(client_of(context), request, reply)
-        return
+def handle_frame(context: Context, frame: memoryview, position: int) -> None:
+    commit = read_commit(frame, position, context.version)
+    commit, refused = _take_out_unknown(context, commit)
+    connection = context.connection
 
-    def reply_for_all(response: OffsetCommitResponse) -> None:
-        response.topics += refused
-        reply(response)
+    def reply(results: list[TopicResult]) -> None:
+        if connection.transport.is_closing():
+            return
+        if refused:
+            results = results + refused
+        connection.outbox.send(encode_reply(results, context.version, context.correlation_id))
+        connection.unmute()
 
-    if request.topics:
-        context.services.groups.commit(client_of(context), request, reply_for_all)
+    connection.mute()
+    if commit.topics or not refused:
+        context.services.groups.commit(context.version, commit, reply)
     else:
-        reply(OffsetCommitResponse(topics=refused))
+        reply([])
 
 
-def _take_out_unknown(context: Context, request: OffsetCommitRequest) -> list[OffsetCommitResponseTopic]:
-    """The answers for what does not exist, which leaves the request."""
-    topics = context.services.cluster.image.topics
-    refused = []
-    for topic in request.topics:
-        known = topics.get(topic.name)
-        count = 0 if known is None else len(known.partitions)
-        if any(not 0 <= each.partition_index < count for each in topic.partitions):
-            there = [each for each in topic.partitions if 0 <= each.partition_index < count]
-            missing = [each for each in topic.partitions if not 0 <= each.partition_index < count]
-            topic.partitions = missing
-            refused.append(_failed(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            topic.partitions = there
-    if refused:
-        request.topics = [topic for topic in request.topics if topic.partitions]
-    return refused
+def _take_out_unknown(context: Context, commit: Commit) -> tuple[Commit, list[TopicResult]]:
+    """The commit without what does not exist, and the answers for that."""
+    known = context.services.cluster.image.topics
+    for topic, partitions in commit.topics:
+        count = _count(known.get(topic))
+        for each in partitions:
+            if not 0 <= each.partition < count:
+                break
+        else:
+            continue
+        break
+    else:
+        return commit, []
+    there, missing = [], []
+    for topic, partitions in commit.topics:
+        count = _count(known.get(topic))
+        found = [each for each in partitions if 0 <= each.partition < count]
+        lost = [each for each in partitions if not 0 <= each.partition < count]
+        if found:
+            there.append(TopicCommit(topic, found))
+        if lost:
+            missing.append(TopicCommit(topic, lost))
+    return commit._replace(topics=there), refuse(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _failed(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
-    return OffsetCommitResponseTopic(
-        topic.name, [OffsetCommitResponsePartition(each.partition_index, error) for each in topic.partitions]
-    )
+def _count(topic: Topic | None) -> int:
+    return 0 if topic is None else len(topic.partitions)

@@ -1,12 +1,10 @@
 """The APIs this broker serves. A row here is what advertises an API and its versions; the module of the same name
 in this package handles it, with the messages of the same name in `wire/messages`. Both are imported at first use.
 
-A handler module has one of three functions:
+A handler module has one of two functions:
 - `handle(context, request)` takes the decoded request and returns the response (or a whole reply frame), or a
   coroutine that will; the connection serves nothing else until then.
-- `handle_later(context, request, reply)` calls `reply(response)` once, at once or later, with the same effect on
-  the connection and without a task of its own, for what is asked most often (OffsetCommit).
-- `handle_frame(context, frame, position)` reads the frame itself and sends its own reply (Produce and Fetch).
+- `handle_frame(context, frame, position)` reads the frame itself and sends its own reply (Produce, Fetch, OffsetCommit).
 """
 
 from __future__ import annotations
@@ -77,7 +75,6 @@ class Api:
     request: type[Request]
     response: type[Response]
     handle: Callable[..., Any] | None
-    handle_later: Callable[..., None] | None
     handle_frame: Callable[..., None] | None
 
     def __init__(self, name: str, key: int, lowest: int, highest: int) -> None:
@@ -85,7 +82,7 @@ class Api:
         self.key = key
         self.lowest = lowest
         self.highest = highest
-        self.handle = self.handle_later = self.handle_frame = None
+        self.handle = self.handle_frame = None
 
     def load(self) -> None:
         title = "".join(part.capitalize() for part in self.name.split("_"))
@@ -94,7 +91,6 @@ class Api:
         self.request = getattr(messages, f"{title}Request")
         self.response = getattr(messages, f"{title}Response")
         self.handle_frame = getattr(module, "handle_frame", None)
-        self.handle_later = getattr(module, "handle_later", None)
         self.handle = getattr(module, "handle", None)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from functools import partial
 from typing import Any
 
 from headrace.api.context import Context
@@ -37,7 +36,7 @@ class Dispatcher:
                 )
             self._refuse_api_versions(connection, api, correlation_id)
             return
-        if api.handle is None and api.handle_later is None and api.handle_frame is None:
+        if api.handle is None and api.handle_frame is None:
             api.load()
         flexible = version >= api.request.FLEXIBLE
         client_id, position = read_client_id(frame, flexible)
@@ -46,10 +45,7 @@ class Dispatcher:
             api.handle_frame(context, frame, position)
             return
         request, _ = decode(api.request, version, frame, position)
-        if api.handle_later is not None:
-            self._call_later(api, context, request)
-        else:
-            self._call(api, context, request)
+        self._call(api, context, request)
 
     def _call(self, api: Api, context: Context, request: Request) -> None:
         assert api.handle is not None
@@ -65,14 +61,6 @@ class Dispatcher:
         else:
             self._reply(context, result)
 
-    def _call_later(self, api: Api, context: Context, request: Request) -> None:
-        assert api.handle_later is not None
-        context.connection.mute()
-        try:
-            api.handle_later(context, request, partial(self._answer, context))
-        except Exception as error:
-            self._answer(context, self._failed(api, error))
-
     async def _finish(
         self, api: Api, context: Context, pending: Coroutine[Any, Any, Response | bytearray]
     ) -> None:
@@ -80,12 +68,9 @@ class Dispatcher:
             result: Response | bytearray | None = await pending
         except Exception as error:
             result = self._failed(api, error)
-        self._answer(context, result)
-
-    def _answer(self, context: Context, response: Response | bytearray | None) -> None:
         if context.connection.transport.is_closing():
             return  # the client did not wait for its answer
-        self._reply(context, response)
+        self._reply(context, result)
         context.connection.unmute()
 
     def _reply(self, context: Context, response: Response | bytearray | None) -> None:

@@ -24,7 +24,7 @@ from headrace.wire.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from headrace.wire.compression import Codec
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.markers import build_end_transaction_marker
-from headrace.wire.records import BatchBuilder
+from headrace.wire.records import build_batch
 
 logger = logging.getLogger(__name__)
 
@@ -211,17 +211,14 @@ class Shard(Generic[S, R]):
     def _append(self, result: Write[R, object], producer_id: int, producer_epoch: int) -> None:
         state = self.state
         records = result.records
-        now = self._clock.now_ms()
-        builder = BatchBuilder(
+        batch = build_batch(
+            [state.encode(record) for record in records],
+            self._clock.now_ms(),
             codec=self._codec,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            transactional=producer_id != NO_PRODUCER_ID,
         )
-        for record in records:
-            key, value = state.encode(record)
-            builder.append(now, key, value)
-        self._last_offset = self.log.append(builder.build())
+        self._last_offset = self.log.append(batch)
         if result.apply is not None:
             result.apply()
         else:

@@ -50,11 +50,11 @@ from headrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from headrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from headrace.wire.messages.list_groups import ListedGroup
-from headrace.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from headrace.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from headrace.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from headrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from headrace.wire.offset_commit import Commit, TopicResult
 
 logger = logging.getLogger(__name__)
 
@@ -189,19 +189,17 @@ class GroupCoordinator:
 
     # Offsets
 
-    def commit(
-        self, client: Client, request: OffsetCommitRequest, reply: Callable[[OffsetCommitResponse], None]
-    ) -> None:
+    def commit(self, version: int, request: Commit, reply: Callable[[list[TopicResult]], None]) -> None:
         """By callback rather than by future: nothing else is asked as often."""
 
         def done(error: KafkaError | None) -> None:
-            reply(response if error is None else offset_commit.refuse(request, error.code))
+            reply(results if error is None else offset_commit.refuse(request.topics, error.code))
 
         try:
             shard = self._shard(request.group_id)
-            records, response = offset_commit.commit(shard.state, client, request)
+            records, results = offset_commit.commit(shard.state, version, request)
         except KafkaError as error:
-            reply(offset_commit.refuse(request, error.code))
+            reply(offset_commit.refuse(request.topics, error.code))
         else:
             shard.enqueue(records, done)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from headrace.log.config import LogConfig
 from headrace.log.environment import Environment
+from headrace.log.producers import AppendOrigin
 from headrace.log.recovery import LoadedLog, load_log
 from headrace.log.snapshots import encode_snapshot
 from headrace.log.store import LogStore
@@ -101,7 +102,7 @@ class LogLifecycle:
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config
-        self._inspect = needs_inspection(config)
+        self._inspect = {origin for origin in AppendOrigin if needs_inspection(config, origin)}
         self._max_index_entries = max(config.segment_index_bytes // 12 - 1, 1)
         self._roll_timestamp = -2
 

@@ -103,7 +103,7 @@ class PartitionLog(LogReader):
         now_ms = self.environment.clock.now_ms()
         log_append_time = NO_TIMESTAMP
         if (
-            self._inspect
+            origin in self._inspect
             or attributes not in _ORDINARY_ATTRIBUTES
             or max_timestamp - now_ms > config.message_timestamp_after_max_ms
         ):

@@ -39,13 +39,13 @@ class RecordsRefused(KafkaError):
         self.record_errors = record_errors
 
 
-def needs_inspection(config: LogConfig) -> bool:
-    """Whether this topic's settings can ever send an ordinary client batch down the slow road."""
-    return (
-        config.compact
-        or config.log_append_time
-        or config.target_codec is not None
-        or config.message_timestamp_before_max_ms != LONG_MAX
+def needs_inspection(config: LogConfig, origin: AppendOrigin) -> bool:
+    """Whether this topic's settings can ever send an ordinary batch down the slow road."""
+    if config.log_append_time or config.target_codec is not None:
+        return True
+    # A coordinator's records have keys, and the time they are written.
+    return origin is AppendOrigin.CLIENT and (
+        config.compact or config.message_timestamp_before_max_ms != LONG_MAX
     )
 
 

@@ -333,6 +333,49 @@ class BatchBuilder:
         return batch
 
 
+def build_batch(
+    entries: Sequence[tuple[Buffer, Buffer | None]],
+    timestamp: int,
+    *,
+    codec: Codec = Codec.NONE,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+) -> bytearray:
+    """Records of one moment without headers, (key, value) each; transactional if there is a producer id."""
+    parts: list[Buffer] = []
+    for index, (key, value) in enumerate(entries):
+        body = b"".join(
+            (b"\0\0", varint(index), varint(len(key)), key, *_nullable(value), b"\0")  # the last: no headers
+        )
+        parts += (varint(len(body)), body)
+    payload: Buffer = b"".join(parts)
+    if codec != Codec.NONE:
+        payload = compress(codec, payload)
+    attributes = codec | (TRANSACTIONAL if producer_id != NO_PRODUCER_ID else 0)
+    count = len(entries)
+    batch = bytearray(HEADER_SIZE)
+    batch += payload
+    HEADER.pack_into(
+        batch,
+        0,
+        0,
+        len(batch) - LENGTH_OVERHEAD,
+        NO_LEADER_EPOCH,
+        MAGIC,
+        0,
+        attributes,
+        count - 1,
+        timestamp,
+        timestamp,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        count,
+    )
+    _CRC.pack_into(batch, 17, compute_crc(batch))
+    return batch
+
+
 def _nullable(data: Buffer | None) -> tuple[Buffer, ...]:
     return (_NULL,) if data is None else (varint(len(data)), data)
 

@@ -9,78 +9,53 @@ from headrace.groups.client import Client
 from headrace.groups.records import GroupRecord, OffsetCommitKey, OffsetCommitValue
 from headrace.groups.state import Group, GroupState
 from headrace.wire.errors import ErrorCode, KafkaError
-from headrace.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
 from headrace.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from headrace.wire.offset_commit import Commit, TopicCommit, TopicResult
 
 FIRST_VERSION_FOR_CONSUMER_GROUPS = 9
 
 
-def commit(
-    state: GroupState, client: Client, request: OffsetCommitRequest
-) -> tuple[list[GroupRecord], OffsetCommitResponse]:
-    group = _find_group(state, client, request.group_id, request.generation_id_or_member_epoch)
+def commit(state: GroupState, version: int, request: Commit) -> tuple[list[GroupRecord], list[TopicResult]]:
+    """The records, and the answer for when they are stored."""
+    group_id, generation = request.group_id, request.generation
+    group = _find_group(state, version, group_id, generation)
     if isinstance(group, ClassicGroup):
-        group.validate_offset_commit(
-            request.member_id,
-            request.group_instance_id,
-            request.generation_id_or_member_epoch,
-            transactional=False,
-        )
+        group.validate_offset_commit(request.member_id, request.instance_id, generation, transactional=False)
         if group.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE):
             expect_heartbeat(state, group, group.members[request.member_id])  # a commit is a sign of life
     else:
         group.validate_offset_commit(
             request.member_id,
-            request.generation_id_or_member_epoch,
+            generation,
             transactional=False,
-            speaks_consumer_protocol=client.version >= FIRST_VERSION_FOR_CONSUMER_GROUPS,
+            speaks_consumer_protocol=version >= FIRST_VERSION_FOR_CONSUMER_GROUPS,
         )
     now = state.clock.now_ms()
-    expires = -1 if request.retention_time_ms == -1 else now + request.retention_time_ms
+    expires = -1 if request.retention_ms == -1 else now + request.retention_ms
+    longest = state.config.offset_metadata_max_bytes
     records: list[GroupRecord] = []
-    topics = []
-    for topic in request.topics:
-        partitions = []
-        for each in topic.partitions:
-            metadata = each.committed_metadata or ""
-            error = ErrorCode.NONE
-            if len(metadata) > state.config.offset_metadata_max_bytes:
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                records.append(
-                    GroupRecord(
-                        OffsetCommitKey(request.group_id, topic.name, each.partition_index),
-                        OffsetCommitValue(
-                            each.committed_offset, each.committed_leader_epoch, metadata, now, expires
-                        ),
-                    )
-                )
-            partitions.append(OffsetCommitResponsePartition(each.partition_index, error))
-        topics.append(OffsetCommitResponseTopic(topic.name, partitions))
-    return records, OffsetCommitResponse(topics=topics)
+    results: list[TopicResult] = []
+    for topic, partitions in request.topics:
+        answers: list[tuple[int, int]] = []
+        for partition, offset, leader_epoch, metadata in partitions:
+            if len(metadata) > longest:
+                answers.append((partition, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+                continue
+            answers.append((partition, 0))
+            value = OffsetCommitValue(offset, leader_epoch, metadata, now, expires)
+            records.append(GroupRecord(OffsetCommitKey(group_id, topic, partition), value))
+        results.append((topic, answers))
+    return records, results
 
 
-def refuse(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+def refuse(topics: list[TopicCommit], error: ErrorCode) -> list[TopicResult]:
     """The same error for every partition, which is the only place the answer has for one."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                topic.name,
-                [OffsetCommitResponsePartition(each.partition_index, error) for each in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    return [(topic, [(each.partition, error) for each in partitions]) for topic, partitions in topics]
 
 
 def commit_transactional(
@@ -127,12 +102,12 @@ def commit_transactional(
     return Write(records, TxnOffsetCommitResponse(topics=topics))
 
 
-def _find_group(state: GroupState, client: Client, group_id: str, generation: int) -> Group:
+def _find_group(state: GroupState, version: int, group_id: str, generation: int) -> Group:
     group = state.groups.get(group_id)
     if group is not None:
         return group
     if generation < 0:
         return state.create_simple_group(group_id)
-    if client.version >= FIRST_VERSION_FOR_CONSUMER_GROUPS:
+    if version >= FIRST_VERSION_FOR_CONSUMER_GROUPS:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} does not exist.")
     raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {group_id} does not exist.")

@@ -1,0 +1,203 @@
+"""OffsetCommit, read and written by hand: of what consumers ask between fetches, nothing is asked as often.
+
+- 2 to 4: retention of the commit's own  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headrace.wire.codec import Buffer, WireError, read_uvarint, write_uvarint
+
+FLEXIBLE = 8
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_PARTITION_6 = struct.Struct(">iqi")
+_PARTITION_2 = struct.Struct(">iq")
+_RESULT = struct.Struct(">ih")
+_REPLY_START = struct.Struct(">iii")
+
+
+class PartitionCommit(NamedTuple):
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+class TopicCommit(NamedTuple):
+    topic: str
+    partitions: list[PartitionCommit]
+
+
+class Commit(NamedTuple):
+    group_id: str
+    generation: int
+    """Or the member's epoch; -1 for a consumer that is not a member."""
+    member_id: str
+    retention_ms: int
+    instance_id: str | None
+    topics: list[TopicCommit]
+
+
+TopicResult = tuple[str, Sequence[tuple[int, int]]]
+"""(topic, [(partition, error code)])"""
+
+
+def read_commit(frame: Buffer, position: int, version: int) -> Commit:
+    try:
+        commit, end = (_read_compact if version >= FLEXIBLE else _read_plain)(frame, position, version)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise WireError(f"OffsetCommit v{version} is cut short or malformed: {error}") from None
+    if end > len(frame):
+        raise WireError(f"OffsetCommit v{version} is cut short")
+    return commit
+
+
+def _read_plain(frame: Buffer, position: int, version: int) -> tuple[Commit, int]:
+    group_id, position = _text(frame, position)
+    (generation,) = _INT32.unpack_from(frame, position)
+    member_id, position = _text(frame, position + 4)
+    retention_ms, instance_id = -1, None
+    if version <= 4:
+        (retention_ms,) = _INT64.unpack_from(frame, position)
+        position += 8
+    elif version >= 7:
+        instance_id, position = _nullable_text(frame, position)
+    topics = []
+    count, position = _count(frame, position)
+    for _ in range(count):
+        topic, position = _text(frame, position)
+        partitions = []
+        inner, position = _count(frame, position)
+        for _ in range(inner):
+            if version >= 6:
+                index, offset, epoch = _PARTITION_6.unpack_from(frame, position)
+                position += 16
+            else:
+                index, offset = _PARTITION_2.unpack_from(frame, position)
+                epoch = -1
+                position += 12
+            metadata, position = _nullable_text(frame, position)
+            partitions.append(PartitionCommit(index, offset, epoch, metadata or ""))
+        topics.append(TopicCommit(topic, partitions))
+    return Commit(group_id, generation, member_id, retention_ms, instance_id, topics), position
+
+
+def _text(frame: Buffer, position: int) -> tuple[str, int]:
+    text, position = _nullable_text(frame, position)
+    if text is None:
+        raise WireError("a text is null where a value is required")
+    return text, position
+
+
+def _nullable_text(frame: Buffer, position: int) -> tuple[str | None, int]:
+    size: int = _INT16.unpack_from(frame, position)[0]
+    position += 2
+    if size > 0:
+        end = position + size
+        return str(frame[position:end], "utf-8"), end
+    if size < -1:
+        raise WireError("a length is negative")
+    return ("" if size == 0 else None), position
+
+
+def _count(frame: Buffer, position: int) -> tuple[int, int]:
+    count: int = _INT32.unpack_from(frame, position)[0]
+    return _believable(count, frame, position), position + 4
+
+
+def _believable(count: int, frame: Buffer, position: int) -> int:
+    if not 0 <= count <= len(frame) - position:
+        raise WireError(f"a count of {count} exceeds the {len(frame) - position} bytes that are left")
+    return count
+
+
+def _read_compact(frame: Buffer, position: int, version: int) -> tuple[Commit, int]:
+    group_id, position = _compact_text(frame, position)
+    (generation,) = _INT32.unpack_from(frame, position)
+    member_id, position = _compact_text(frame, position + 4)
+    instance_id, position = _nullable_compact_text(frame, position)
+    topics = []
+    count, position = read_uvarint(frame, position)
+    for _ in range(_believable(count - 1, frame, position)):
+        topic, position = _compact_text(frame, position)
+        partitions = []
+        inner, position = read_uvarint(frame, position)
+        for _ in range(_believable(inner - 1, frame, position)):
+            index, offset, epoch = _PARTITION_6.unpack_from(frame, position)
+            metadata, position = _nullable_compact_text(frame, position + 16)
+            partitions.append(PartitionCommit(index, offset, epoch, metadata or ""))
+            position = _skip_tags(frame, position)
+        topics.append(TopicCommit(topic, partitions))
+        position = _skip_tags(frame, position)
+    commit = Commit(group_id, generation, member_id, -1, instance_id, topics)
+    return commit, _skip_tags(frame, position)
+
+
+def _compact_text(frame: Buffer, position: int) -> tuple[str, int]:
+    text, position = _nullable_compact_text(frame, position)
+    if text is None:
+        raise WireError("a text is null where a value is required")
+    return text, position
+
+
+def _nullable_compact_text(frame: Buffer, position: int) -> tuple[str | None, int]:
+    size = frame[position]
+    position += 1
+    if size > 0x7F:
+        size, position = read_uvarint(frame, position - 1)
+    if size < 2:
+        return ("" if size else None), position
+    end = position + size - 1
+    return str(frame[position:end], "utf-8"), end
+
+
+def _skip_tags(frame: Buffer, position: int) -> int:
+    count, position = read_uvarint(frame, position)
+    for _ in range(_believable(count, frame, position)):
+        _, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        position += size
+    return position
+
+
+def encode_reply(results: Sequence[TopicResult], version: int, correlation_id: int) -> bytearray:
+    """The whole reply frame."""
+    if version >= FLEXIBLE:
+        return _encode_compact(results, correlation_id)
+    out = bytearray(_REPLY_START.pack(0, correlation_id, 0))
+    if version < 3:
+        del out[8:]  # no throttle time yet
+    out += _INT32.pack(len(results))
+    for topic, partitions in results:
+        name = topic.encode()
+        out += _INT16.pack(len(name))
+        out += name
+        out += _INT32.pack(len(partitions))
+        for each in partitions:
+            out += _RESULT.pack(*each)
+    _INT32.pack_into(out, 0, len(out) - 4)
+    return out
+
+
+def _encode_compact(results: Sequence[TopicResult], correlation_id: int) -> bytearray:
+    out = bytearray(_REPLY_START.pack(0, correlation_id, 0))
+    out[8:8] = b"\0"  # the header's tags, before the throttle time
+    write_uvarint(out, len(results) + 1)
+    for topic, partitions in results:
+        name = topic.encode()
+        write_uvarint(out, len(name) + 1)
+        out += name
+        write_uvarint(out, len(partitions) + 1)
+        for each in partitions:
+            out += _RESULT.pack(*each)
+            out.append(0)
+        out.append(0)
+    out.append(0)
+    _INT32.pack_into(out, 0, len(out) - 4)
+    return out
