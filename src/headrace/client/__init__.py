@@ -7,6 +7,7 @@ from headrace.client import serializers
 from headrace.client.admin import Admin, Group, Member, Partition, Topic
 from headrace.client.aio import AsyncConsumer, AsyncProducer
 from headrace.client.consumer import Consumer
+from headrace.client.dead_letter_box import DeadLetter, DeadLetterBox
 from headrace.client.errors import (
     BrokerError,
     BufferFull,
@@ -23,6 +24,7 @@ from headrace.client.errors import (
     TransactionAborted,
     TryLater,
 )
+from headrace.client.lag import GroupLag, LagMonitor, PartitionLag
 from headrace.client.partitioners import ConsistentHash, HashSlots, Murmur2, RoundRobin, Sticky
 from headrace.client.producer import Producer
 from headrace.client.record import Record, RecordMetadata, TopicPartition
@@ -43,18 +45,23 @@ __all__ = [
     "ConfigError",
     "ConsistentHash",
     "Consumer",
+    "DeadLetter",
+    "DeadLetterBox",
     "DeliveryError",
     "DeserializationError",
     "FencedError",
     "Group",
+    "GroupLag",
     "HandlerFailed",
     "HashSlots",
     "Hook",
+    "LagMonitor",
     "Member",
     "Metrics",
     "MissingExtra",
     "Murmur2",
     "Partition",
+    "PartitionLag",
     "Producer",
     "Record",
     "RecordMetadata",

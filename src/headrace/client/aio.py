@@ -188,8 +188,7 @@ class AsyncProducer(Generic[K, V]):
 
     def _settle_all(self) -> None:
         while self._delivered:
-            self._delivered[0]()
-            self._delivered.popleft()
+            self._delivered.popleft()()
 
 
 class AsyncTransaction:

@@ -48,13 +48,23 @@ OnRevoke = Callable[[Collection[TopicPartition]], None]
 OnCommit = Callable[[Offsets, BrokerError | None], None]
 
 _PAUSE_BETWEEN_TRIES = 0.1
+# What librdkafka gets over by itself: it is logged, and reading goes on.
 _PASSING = frozenset(
     {
         KafkaError._PARTITION_EOF,
         KafkaError._MAX_POLL_EXCEEDED,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError._TRANSPORT,
         KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
     }
 )
 

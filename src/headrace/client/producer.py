@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -65,6 +65,7 @@ class ProducerCore(Generic[K, V]):
         native, self._partitioner = _partitioner(self.settings.partitioner)
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self._partitioning = threading.Lock()
+        self._counting = threading.Lock()
         try:
             self.librdkafka = confluent_kafka.Producer(
                 {"error_cb": log_error, **self.settings.librdkafka, "partitioner": native}
@@ -278,7 +279,7 @@ class Producer(ProducerCore[K, V]):
         """Send without looking back; ``failed`` counts those that are known not to have been written."""
         self._enqueue(topic, value, key, partition, headers, timestamp, self.count_failure)
 
-    def transaction(self, consumer: Consumer[object, object] | None = None) -> Transaction:
+    def transaction(self, consumer: Consumer[Any, Any] | None = None) -> Transaction:
         """A ``with`` block whose records, and the consumer's offsets, are committed together or not at
         all."""
         return self._transaction.including(consumer)

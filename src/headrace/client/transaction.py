@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
@@ -40,9 +40,9 @@ class Transaction:
         self._settings = settings
         self._initialized = False
         self._open = False
-        self._consumer: Consumer[object, object] | None = None
+        self._consumer: Consumer[Any, Any] | None = None
 
-    def including(self, consumer: Consumer[object, object] | None) -> Self:
+    def including(self, consumer: Consumer[Any, Any] | None) -> Self:
         if self._settings.transactional_id is None:
             raise ConfigError(
                 "transactions need transactional_id=: a name that stays the same when this producer "

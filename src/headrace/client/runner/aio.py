@@ -1,16 +1,16 @@
 """The runner for coroutine functions. All state is touched by the event loop alone.
 
-There are no worker tasks: whenever something changes, ``_dispatch`` starts as many handlers as it may.
+Up to ``concurrency`` worker tasks take records in turn; those without work wait in ``_idle``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Collection
 from typing import Any
 
@@ -21,6 +21,8 @@ from headrace.client.record import TopicPartition
 from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
 from headrace.client.runner.schedule import Task
 
+_TURNS = 100
+
 
 class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
     """``Runner`` for an ``async def`` handler: the same options, run with ``await runner.run()``."""
@@ -28,11 +30,11 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
     default_concurrency = 100
 
     def _prepare(self) -> None:
-        self._handling: set[asyncio.Task[None]] = set()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._idle: deque[asyncio.Future[None]] = deque()
         self._stopping = asyncio.Event()
         self._one_less_running = asyncio.Event()
         self._ended = False
-        self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def stop(self) -> None:
@@ -80,22 +82,24 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
             raise self._failure
 
     async def _turn(self, consumer: AsyncConsumer[Any, Any]) -> None:
-        for record in await consumer.poll(POLL_SECONDS):
-            self._schedule.add(record)
-        self._dispatch()
-        full, eased = self._pressure(consumer.paused())
-        if full:
-            await consumer.pause(*full)
+        stuck, eased, room = self._pressure(consumer.assignment(), consumer.paused())
+        if stuck:
+            await consumer.pause(*stuck)
         if eased:
             await consumer.resume(*eased)
-        offsets = self._offsets_due()
-        if offsets:
+        if offsets := self._offsets_due():
             await consumer.commit_async(offsets)
+        if not room:
+            await self._until_one_less(POLL_SECONDS)
+        # Without room one record is read all the same: reading is also what serves rebalances.
+        records = await (consumer.poll(POLL_SECONDS) if room else consumer.poll(0, max_records=1))
+        self._wake(sum(self._schedule.add(record) for record in records))
 
     async def _finish(self, consumer: AsyncConsumer[Any, Any]) -> None:
         self._stopping.set()
         offsets = await self._drained(consumer.assignment())
         self._ended = True
+        self._wake(len(self._idle))
         await asyncio.to_thread(self._commit_last, consumer, offsets)
         await consumer.close()
         if self._dead_letters is not None:
@@ -106,9 +110,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         self._schedule.stop(partitions)
         deadline = time.monotonic() + self._drain_timeout
         while self._schedule.busy(partitions) and (left := deadline - time.monotonic()) > 0:
-            self._one_less_running.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._one_less_running.wait(), left)
+            await self._until_one_less(left)
         committable = self._schedule.committable()
         await self._forget(partitions)
         return {each: committable[each] for each in partitions if each in committable}
@@ -126,32 +128,50 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         else:
             self._tell("committed", offsets)
 
-    def _dispatch(self) -> None:
-        """Start what may start now, and come back when the next retry is due."""
-        while len(self._handling) < self._concurrency:
+    async def _until_one_less(self, timeout: float) -> None:
+        self._one_less_running.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._one_less_running.wait(), timeout)
+
+    def _wake(self, count: int) -> None:
+        """Let so many more workers look for work; makes them as long as there may be more."""
+        for _ in range(count):
+            if self._idle:
+                waiting = self._idle.popleft()
+                if not waiting.done():
+                    waiting.set_result(None)
+            elif len(self._workers) < self._concurrency and not self._ended:
+                worker = asyncio.ensure_future(self._work())
+                self._workers.add(worker)
+                worker.add_done_callback(self._workers.discard)
+            else:
+                return
+
+    async def _work(self) -> None:
+        taken = 0
+        while not self._ended:
             task = self._schedule.take(time.monotonic())
             if task is None:
-                break
-            handling = asyncio.ensure_future(self._handle(task))
-            self._handling.add(handling)
-            handling.add_done_callback(functools.partial(self._handled, task))
-        due = self._schedule.next_due()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if due is not None and not self._ended:
-            delay = max(0.0, due - time.monotonic())
-            self._timer = asyncio.get_running_loop().call_later(delay, self._dispatch)
+                waiting = asyncio.get_running_loop().create_future()
+                self._idle.append(waiting)
+                await waiting
+                continue
+            try:
+                await self._handle(task)
+            except BaseException as error:
+                self._failure = error
+                self._stopping.set()
+                self._schedule.abandon(task)
+            self._one_less_running.set()
+            # A handler that never waits must not keep the loop from everything else.
+            taken += 1
+            if taken % _TURNS == 0:
+                await asyncio.sleep(0)
 
-    def _handled(self, task: Task, handling: asyncio.Task[None]) -> None:
-        self._handling.discard(handling)
-        error = asyncio.CancelledError() if handling.cancelled() else handling.exception()
-        if error is not None:
-            self._failure = error
-            self._stopping.set()
-            self._schedule.abandon(task)
-        self._one_less_running.set()
-        self._dispatch()
+    def _again(self, task: Task, delay: float) -> None:
+        self._schedule.retry(task, time.monotonic() + delay)
+        # A little later than due, so that the worker does not look a moment too early and go back to sleep.
+        asyncio.get_running_loop().call_later(delay + 0.002, self._wake, 1)
 
     async def _handle(self, task: Task) -> None:
         task.calls += 1
@@ -163,7 +183,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
             except Exception as error:
                 delay = self._after_failure(task, error)
                 if delay is not None:
-                    self._schedule.retry(task, time.monotonic() + delay)
+                    self._again(task, delay)
                     return
             else:
                 self._tell("handled", task.record, time.monotonic() - started)
@@ -178,7 +198,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
             sent = await asyncio.to_thread(self._dead_letters.send, task.record, task.giving_up, task.attempt)
             await asyncio.wrap_future(sent)
         except ClientError as problem:
-            self._schedule.retry(task, time.monotonic() + self._after_failed_burial(task, problem))
+            self._again(task, self._after_failed_burial(task, problem))
         else:
             self._buried(task)
             self._schedule.finish(task)

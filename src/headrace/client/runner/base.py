@@ -34,6 +34,7 @@ else:
 
 log = logging.getLogger("headrace.client.runner")
 POLL_SECONDS = 0.1
+_FULL_FOR = 1.0
 
 
 class BaseRunner(Generic[K, V, R]):
@@ -94,6 +95,7 @@ class BaseRunner(Generic[K, V, R]):
             raise ConfigError(f'order is {order!r}: choose "key", "partition" or "none"')
         self._schedule = Schedule(order)
         self._requested: dict[TopicPartition, int] = {}
+        self._full_since: dict[TopicPartition, float] = {}
         self._next_commit = 0.0
         self._failure: BaseException | None = None
         self._prepare()
@@ -151,13 +153,25 @@ class BaseRunner(Generic[K, V, R]):
         for partition in offsets:
             self._requested.pop(partition, None)
 
-    def _pressure(self, paused: set[TopicPartition]) -> tuple[set[TopicPartition], set[TopicPartition]]:
-        """Which partitions to pause because too much of them is unfinished, and which to resume."""
-        load = self._schedule.load()
+    def _pressure(
+        self, assigned: set[TopicPartition], paused: set[TopicPartition]
+    ) -> tuple[set[TopicPartition], set[TopicPartition], bool]:
+        """Which partitions to pause and which to resume, and whether there is room to read more at all.
+
+        Pausing throws away what librdkafka has fetched ahead, so a partition is paused only when it stays full
+        or is far too full; until then, reading waits while every partition is full.
+        """
+        load, now = self._schedule.load(), time.monotonic()
         self._tell("loaded", load, len(paused))
-        full = {partition for partition, count in load.items() if count >= self._max_in_flight}
-        eased = {partition for partition in paused if load.get(partition, 0) <= self._max_in_flight // 2}
-        return full - paused, eased
+        full = {each for each in assigned if load.get(each, 0) >= self._max_in_flight}
+        self._full_since = {each: self._full_since.get(each, now) for each in full}
+        stuck = {
+            each
+            for each in full - paused
+            if load[each] >= 2 * self._max_in_flight or now - self._full_since[each] >= _FULL_FOR
+        }
+        eased = {each for each in paused if load.get(each, 0) <= self._max_in_flight // 2}
+        return stuck, eased, not assigned or bool(assigned - full - paused)
 
     def _around(self, task: Task) -> ExitStack:
         """The hooks' contexts around one call of the handler."""

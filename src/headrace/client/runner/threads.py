@@ -76,18 +76,23 @@ class Runner(BaseRunner[K, V, object]):
             raise self._failure
 
     def _turn(self, consumer: Consumer[Any, Any]) -> None:
-        records = consumer.fetch(POLL_SECONDS, consumer.settings.max_poll_records)
         with self._lock:
-            ready = sum(self._schedule.add(record) for record in records)
-            self._work_to_do.notify(ready)
-            full, eased = self._pressure(consumer.paused())
+            stuck, eased, room = self._pressure(consumer.assignment(), consumer.paused())
             offsets = self._offsets_due()
-        if full:
-            consumer.pause(*full)
+            if not room:
+                self._one_less_running.wait(POLL_SECONDS)
+        if stuck:
+            consumer.pause(*stuck)
         if eased:
             consumer.resume(*eased)
         if offsets:
             consumer.commit_async(offsets)
+        # Without room one record is read all the same: reading is also what serves rebalances.
+        records = (
+            consumer.fetch(POLL_SECONDS, consumer.settings.max_poll_records) if room else consumer.fetch(0, 1)
+        )
+        with self._lock:
+            self._work_to_do.notify(sum(self._schedule.add(record) for record in records))
 
     def _finish(self, consumer: Consumer[Any, Any]) -> None:
         self._stopping.set()
