@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
 from collections import deque
 from collections.abc import Iterable
 
@@ -173,7 +174,10 @@ class HandlePool:
 
     __slots__ = ("_slots", "limit")
 
-    def __init__(self, limit: int = 4096) -> None:
+    def __init__(self, limit: int | None = None) -> None:
+        if limit is None:
+            # Half of what the process may open; the rest is for connections.
+            limit = min(max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, 32), 16_384)
         self.limit = limit
         self._slots: deque[HandleSlot] = deque()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import threading
 import uuid
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ from headrace.wire.errors import ErrorCode, KafkaError
 logger = logging.getLogger(__name__)
 
 _FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
+_LOADING = [threading.RLock() for _ in range(64)]
 _PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 """The process or machine ran out of something other than disk; the log itself is sound."""
 
@@ -110,12 +112,18 @@ class LogLifecycle:
 
     def load(self) -> LogStore:
         """Open the directory if that has not happened yet."""
-        store = self._store
-        if store is not None:
-            return store
-        if self._offline is not None:
-            raise self.storage_error(self._offline)
-        return self._adopt(self._read_directory())
+        with self._loading:
+            store = self._store
+            if store is not None:
+                return store
+            if self._offline is not None:
+                raise self.storage_error(self._offline)
+            return self._adopt(self._read_directory())
+
+    @property
+    def _loading(self) -> threading.RLock:
+        """Held while a directory is opened, which a thread may do while the loop first touches the log."""
+        return _LOADING[hash(self.directory) % len(_LOADING)]
 
     def _read_directory(self) -> LoadedLog:
         try:
@@ -162,10 +170,11 @@ class LogLifecycle:
 
         May run in a thread: until it has succeeded, everybody else is refused.
         """
-        if self._offline is None:
-            return
-        self._opened_clean = False
-        self._adopt(self._read_directory())
+        with self._loading:
+            if self._offline is None:
+                return
+            self._opened_clean = False
+            self._adopt(self._read_directory())
         logger.info("%s is back online with end offset %d.", self.name, self.log_end_offset)
 
     def fail(self, reason: str) -> KafkaError:

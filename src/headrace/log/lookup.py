@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headrace.log.segment import Segment
-from headrace.log.segments import Segments
 from headrace.wire.batch import NO_TIMESTAMP, BatchHeader
 from headrace.wire.records import decode_records
 
@@ -17,7 +16,7 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def first_at_or_after(segments: Segments, timestamp: int, start_offset: int) -> TimestampOffset | None:
+def first_at_or_after(segments: list[Segment], timestamp: int, start_offset: int) -> TimestampOffset | None:
     """The first record, from `start_offset` on, whose timestamp is not before `timestamp`."""
     for segment in segments:
         if segment.max_timestamp < timestamp:
@@ -35,7 +34,7 @@ def first_at_or_after(segments: Segments, timestamp: int, start_offset: int) -> 
     return None
 
 
-def latest_timestamp(segments: Segments) -> TimestampOffset | None:
+def latest_timestamp(segments: list[Segment]) -> TimestampOffset | None:
     """The record with the largest timestamp; the first of those that share it within a batch."""
     segment = max(segments, key=lambda segment: segment.max_timestamp)
     timestamp = segment.max_timestamp

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from headrace.log import lookup
 from headrace.log.lifecycle import LogLifecycle
 from headrace.log.lookup import TimestampOffset
@@ -9,12 +12,16 @@ from headrace.log.producers import (
     ProducerEntry,
     VerificationGuard,
 )
+from headrace.log.segments import SegmentView
 from headrace.log.slice import LogSlice
+from headrace.log.store import LogStore
 from headrace.log.transaction_index import AbortedTransaction
 from headrace.wire.batch import (
     NO_TIMESTAMP,
 )
 from headrace.wire.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
 
 
 class LogReader(LogLifecycle):
@@ -38,46 +45,67 @@ class LogReader(LogLifecycle):
         store = self._store or self.load()
         end_offset = self.log_end_offset
         if not self.log_start_offset <= offset <= end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Offset {offset} of {self.name} is outside {self.log_start_offset}…{end_offset}.",
-            )
+            raise self._out_of_range(offset)
         upper = end_offset if up_to_offset is None or up_to_offset > end_offset else up_to_offset
         if offset >= upper:
             return LogSlice(None, 0, 0, offset, offset)
-        segments = store.segments
-        number = segments.index_of(offset)
-        try:
-            while True:
-                segment = segments[number]
-                location = segment.locate(offset, nowait=nowait)
-                if location is not None:
-                    break
-                number += 1  # Compaction left nothing at the end of this segment.
-                if number == len(segments):
-                    return LogSlice(None, 0, 0, offset, offset)
-            position = location.position
-            bound = segments.end_of(number, end_offset)
-            end = segment.size
-            if upper < bound:
-                first_above = segment.locate(upper, nowait=nowait)
-                bound = upper
-                if first_above is not None:
-                    end = first_above.position
-            if end - position > max_bytes:
-                if location.size < max_bytes:
-                    end, bound = segment.cut(position, position + max_bytes, nowait=nowait)
-                else:
-                    whole = location.size == max_bytes or min_one_batch
-                    end = min(end, position + location.size if whole else position)
-                    bound = location.last_offset + 1
-            if end <= position:
+        return self._look(
+            store, lambda view: self._find(view, offset, upper, max_bytes, min_one_batch, nowait)
+        )
+
+    def _look(self, store: LogStore, into: Callable[[SegmentView], T]) -> T:
+        """Look something up in the segments; an error of the disk takes the log offline."""
+        while True:
+            view = store.segments.view
+            try:
+                return into(view)
+            except BlockingIOError:
+                raise
+            except OSError as error:
+                # A thread may look into a segment that is being removed: then look again, at those there are.
+                if not isinstance(error, FileNotFoundError) or view is store.segments.view:
+                    raise self.read_failed(error) from None
+
+    def _find(
+        self, view: SegmentView, offset: int, upper: int, max_bytes: int, min_one_batch: bool, nowait: bool
+    ) -> LogSlice:
+        if offset < view.bases[0]:
+            raise self._out_of_range(offset)  # In a thread, retention may be just about to say so.
+        number = view.index_of(offset)
+        segment = view.segments[number]
+        location = segment.locate(offset, nowait=nowait)
+        while location is None:  # Compaction left nothing at the end of this segment.
+            number += 1
+            if number == len(view.segments):
                 return LogSlice(None, 0, 0, offset, offset)
-            return LogSlice(segment.handle(), position, end - position, location.base_offset, bound)
-        except BlockingIOError:
-            raise
-        except OSError as error:
-            raise self.read_failed(error) from None
+            segment = view.segments[number]
+            location = segment.locate(offset, nowait=nowait)
+        position = location.position
+        end = segment.size
+        bound = view.end_of(number, upper)
+        is_active = number == len(view.segments) - 1
+        if upper < bound or (is_active and (upper < self.log_end_offset or not nowait)):
+            # (In a thread the log may have grown since `upper` was taken.)
+            bound = upper
+            first_above = segment.locate(upper, nowait=nowait)
+            if first_above is not None:
+                end = first_above.position
+        if end - position > max_bytes:
+            if location.size < max_bytes:
+                end, bound = segment.cut(position, position + max_bytes, nowait=nowait)
+            else:
+                whole = location.size == max_bytes or min_one_batch
+                end = min(end, position + location.size if whole else position)
+                bound = location.last_offset + 1
+        if end <= position:
+            return LogSlice(None, 0, 0, offset, offset)
+        return LogSlice(segment.handle(), position, end - position, location.base_offset, bound)
+
+    def _out_of_range(self, offset: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Offset {offset} of {self.name} is outside {self.log_start_offset}…{self.log_end_offset}.",
+        )
 
     # Offsets
 
@@ -118,11 +146,14 @@ class LogReader(LogLifecycle):
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record not before `timestamp`. It may read from the disk: call it in a thread."""
         store = self._store or self.load()
-        return lookup.first_at_or_after(store.segments, timestamp, self.log_start_offset)
+        return self._look(
+            store, lambda view: lookup.first_at_or_after(view.segments, timestamp, self.log_start_offset)
+        )
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The record with the largest timestamp. It may read from the disk: call it in a thread."""
-        return lookup.latest_timestamp((self._store or self.load()).segments)
+        store = self._store or self.load()
+        return self._look(store, lambda view: lookup.latest_timestamp(view.segments))
 
     # Leader epochs
 
@@ -167,15 +198,18 @@ class LogReader(LogLifecycle):
     def aborted_transactions(self, first: int, last: int) -> list[AbortedTransaction]:
         """Transactions aborted that touch offsets from `first` to before `last`."""
         store = self._store or self.load()
-        found: list[AbortedTransaction] = []
-        for number in range(store.segments.index_of(first), len(store.segments)):
-            segment = store.segments[number]
-            if segment.has_aborted_transactions:
-                more, complete = segment.transaction_index.collect(first, last)
-                found += more
-                if complete:
-                    break
-        return found
+
+        def collect(view: SegmentView) -> list[AbortedTransaction]:
+            found: list[AbortedTransaction] = []
+            for segment in view.segments[view.index_of(first) :]:
+                if segment.has_aborted_transactions:
+                    more, complete = segment.transaction_index.collect(first, last)
+                    found += more
+                    if complete:
+                        break
+            return found
+
+        return self._look(store, collect)
 
     def expire_producers(self) -> None:
         if self._store is not None:

@@ -30,6 +30,9 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 _SCAN_BYTES = 8192
 _BULK_BYTES = 1024 * 1024
 _WAITING_ENTRIES = 32
+_NO_HINT = (-1, 0, 0, -1)
+"""(first offset, position, size, last offset) of the batch last appended: what those who wait at the end
+want."""
 
 
 class Location(NamedTuple):
@@ -49,8 +52,7 @@ class Segment:
     __slots__ = (
         "_bytes_since_index",
         "_environment",
-        "_hint_offset",
-        "_hint_position",
+        "_hint",
         "_indexed_timestamp",
         "_max_timestamp",
         "_slot",
@@ -111,8 +113,7 @@ class Segment:
         """Everything in this segment, indexes too, is on the disk (a sealed segment stays so)."""
         self.preallocated = False
         """The file is larger than what it holds."""
-        self._hint_offset = -1
-        self._hint_position = 0
+        self._hint = _NO_HINT
 
     def path(self, kind: str) -> str:
         return segment_path(self.directory, self.base_offset, kind) + self.suffix
@@ -171,8 +172,7 @@ class Segment:
             handle = self.handle(writable=True)
         handle.used = True
         handle.write_at(data, position)
-        self._hint_offset = first_offset
-        self._hint_position = position
+        self._hint = (first_offset, position, len(data), last_offset)
         self.note(position, len(data), last_offset, max_timestamp, index_interval)
 
     def append_span(self, data: Buffer, headers: list[BatchHeader], index_interval: int) -> None:
@@ -209,7 +209,7 @@ class Segment:
         self.synced = False
         self.first_timestamp = None
         self._bytes_since_index = 0
-        self._hint_offset = -1
+        self._hint = _NO_HINT
         self._indexed_timestamp = None
         self._max_timestamp = None
 
@@ -294,12 +294,11 @@ class Segment:
 
     def locate(self, offset: int, *, nowait: bool = False) -> Location | None:
         """The first batch whose last offset is not below `offset`."""
-        if offset == self._hint_offset:
-            position = self._hint_position
-        else:
-            entry = self.offset_index.floor(offset - self.base_offset, nowait=nowait)
-            position = entry[1] if entry else 0
-        return self._scan(offset, position, nowait)
+        first_offset, position, size, last_offset = self._hint
+        if offset == first_offset:
+            return Location(position, size, first_offset, last_offset)
+        entry = self.offset_index.floor(offset - self.base_offset, nowait=nowait)
+        return self._scan(offset, entry[1] if entry else 0, nowait)
 
     def _scan(self, offset: int, position: int, nowait: bool) -> Location | None:
         end = self.size
@@ -327,7 +326,7 @@ class Segment:
 
         Returns the end and an offset that no record before it reaches.
         """
-        entry = self.offset_index.floor_second(limit, nowait=nowait)
+        entry = self.offset_index.floor(limit, 1, nowait=nowait)
         if entry is not None and entry[1] > position:
             return entry[1], self.base_offset + entry[0]
         end = position
@@ -422,14 +421,18 @@ class Segment:
         self.offset_index.release()
         self.time_index.release()
 
+    def sync_log(self) -> None:
+        """Bring the batches to the disk, and the transactions that recovery could not find again."""
+        self.handle(writable=True).sync()
+        if self.has_aborted_transactions:
+            self.transaction_index.sync()
+
     def sync(self) -> None:
-        """Bring everything to the disk; for a sealed segment, indexes too. Runs in a thread."""
+        """Bring everything, indexes too, to the disk: done once for a sealed segment. Runs in a thread."""
         if not self.synced:
-            self.handle(writable=True).sync()
+            self.sync_log()
             self.offset_index.sync()
             self.time_index.sync()
-            if self.has_aborted_transactions:
-                self.transaction_index.sync()
             self.synced = True
 
     def rename(self, suffix: str) -> None:

@@ -160,14 +160,17 @@ class LogStore:
     def sync(self, up_to: int) -> None:
         """Bring everything before `up_to` to the disk. Runs in a thread."""
         active = self.active
-        for segment in list(self.segments):
-            if segment is active:
-                if segment.base_offset < up_to and not segment.synced:
-                    segment.handle(writable=True).sync()
-                    if segment.has_aborted_transactions:
-                        segment.transaction_index.sync()
-            elif segment.base_offset < up_to and not segment.synced:
-                segment.sync()
+        for segment in self.segments:
+            if segment.base_offset >= up_to or segment.synced:
+                continue
+            try:
+                if segment is active:
+                    segment.sync_log()
+                else:
+                    segment.sync()
+            except FileNotFoundError:
+                if segment in self.segments:
+                    raise
         self.epochs.sync()
         if not self.directory_synced:
             self.directory_synced = True
