@@ -1,18 +1,31 @@
-"""InitProducerId: an id and an epoch for an idempotent producer.
+"""InitProducerId: an id and an epoch, for an idempotent or a transactional producer.
 
-- A producer that already has an id gets a new one: nothing but its own numbers depends on it.
-- 2: compact  - 3: the producer may say which id and epoch it has
+- Without a transactional id every call gets a new producer id: nothing but its own numbers depends on it.
+- With one, the coordinator gives the next epoch, which fences every producer before; an open transaction is aborted
+  first, and the client told to ask again (CONCURRENT_TRANSACTIONS).
+- 2: compact  - 3: the producer may say which id and epoch it has  - 4: PRODUCER_FENCED  - 5: TRANSACTION_ABORTABLE
 """
 
 from __future__ import annotations
 
 from headrace.api.context import Context
-from headrace.wire.errors import ErrorCode
+from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
 async def handle(context: Context, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    if request.transactional_id is not None:
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
-    producer_id = await context.services.producer_ids.next()
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    services = context.services
+    if request.transactional_id is None:
+        return InitProducerIdResponse(producer_id=await services.producer_ids.next(), producer_epoch=0)
+    try:
+        producer_id, epoch = await services.transactions.coordinator.init_producer_id(
+            request.transactional_id,
+            request.transaction_timeout_ms,
+            (request.producer_id, request.producer_epoch),
+        )
+    except KafkaError as error:
+        code = error.code
+        if code is ErrorCode.PRODUCER_FENCED and context.version < 4:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.api.context import Context
+from headrace.api.verification import Verification
 from headrace.broker.outbox import Reply
 from headrace.clock import Timer
+from headrace.log.producers import VerificationGuard
 from headrace.log.validation import RecordsRefused
 from headrace.replica.partition import Committed, Partition
 from headrace.wire.codec import WireError
@@ -36,6 +38,25 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
             f"Produce version {context.version} carries message formats that are no longer written"
         )
     request = read_request(frame, position, context.version)
+    if request.transactional_id is not None:
+        verification = Verification(context.services, request, context.version)
+        if verification.needed:
+            # The frame dies with this call; what has to wait for a coordinator works on a copy.
+            copy = memoryview(bytearray(frame[position:]))
+            context.connection.mute()
+            verification.start(
+                lambda: _verified(context, read_request(copy, 0, context.version), verification)
+            )
+            return
+    _serve(context, request, None)
+
+
+def _verified(context: Context, request: ProduceRequest, verification: Verification) -> None:
+    _serve(context, request, verification)
+    context.connection.unmute()
+
+
+def _serve(context: Context, request: ProduceRequest, verification: Verification | None) -> None:
     acks = request.acks
     waits: list[tuple[Partition, int, list[PartitionReply], int]] = []
     replies: Replies = []
@@ -49,7 +70,8 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
                 if acks not in (-1, 0, 1):
                     raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0 and 1")
                 partition = find(topic, data[0], by_id)
-                told.append(_append(partition, data, request, waits, told))
+                guard = verification.guard_for(partition) if verification is not None else None
+                told.append(_append(partition, data, request, guard, waits, told))
             except KafkaError as error:
                 told.append(_refusal(context, topic, data[0], by_id, error))
     if acks == 0:
@@ -64,12 +86,13 @@ def _append(
     partition: Partition,
     data: PartitionData,
     request: ProduceRequest,
+    guard: VerificationGuard | None,
     waits: list[tuple[Partition, int, list[PartitionReply], int]],
     told: list[PartitionReply],
 ) -> PartitionReply:
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request carries no records for this partition")
-    appended = partition.append(data.records, acks=request.acks)
+    appended = partition.append(data.records, acks=request.acks, guard=guard)
     last = appended.last_offset
     if last >= partition.log.high_watermark and (request.acks == -1 or partition.sync_before_ack):
         waits.append((partition, last, told, len(told)))

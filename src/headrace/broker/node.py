@@ -31,6 +31,7 @@ from headrace.replica.fetcher import FetcherSettings
 from headrace.replica.replicas import Replicas
 from headrace.replica.replication import Replication
 from headrace.replica.sessions import FetchSessions
+from headrace.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
@@ -107,6 +108,7 @@ class Node:
             self._files,
             self.clock,
             producer_id_expiration_ms=config.integer("producer.id.expiration.ms"),
+            transaction_verification=config.boolean("transaction.partition.verification.enable"),
         )
         defaults = LogConfig.of(config.topic_config({}))
         logs = LogManager(
@@ -148,6 +150,10 @@ class Node:
 
     async def _serve(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
         self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk)
+        producer_ids = ProducerIds(self.cluster)
+        self.transactions = attach_transactions(
+            self.config, self.clock, self.replicas, self.groups, self.peers, producer_ids.next, self._disk
+        )
         self.services = Services(
             self.broker_id,
             self.clock,
@@ -156,8 +162,9 @@ class Node:
             self.logs,
             self.replicas,
             FetchSessions(self.config.integer("max.incremental.fetch.session.cache.slots"), self.clock),
-            ProducerIds(self.cluster),
+            producer_ids,
             self.groups,
+            self.transactions,
         )
         self.server = Server(Dispatcher(self.services), _limits(self.config), self.clock, self._disk)
         self.cleaner = LogCleaner(self.logs, self._disk, _cleaner_settings(self.config))
@@ -169,6 +176,7 @@ class Node:
         """Stop serving, bring everything to the disk, leave the clean-stop mark and the cluster."""
         await self.server.close()
         self.groups.close()
+        self.transactions.coordinator.close()
         if self.replicas.replication is not None:
             await self.replicas.replication.stop()
         await self.cluster.stop()

@@ -14,6 +14,7 @@ from headrace.groups.coordinator import GroupCoordinator
 from headrace.log.manager import LogManager
 from headrace.replica.replicas import Replicas
 from headrace.replica.sessions import FetchSessions
+from headrace.transactions.attach import Transactions
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class Services:
     sessions: FetchSessions
     producer_ids: ProducerIds
     groups: GroupCoordinator
+    transactions: Transactions
     encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
     """Metadata's replies, topic by topic, ready to be sent."""
 

@@ -30,7 +30,7 @@ class LeaderLog:
         return self._partition.log.high_watermark
 
     def append(self, batch: bytearray) -> int:
-        return self._partition.append(memoryview(batch), AppendOrigin.COORDINATOR).last_offset
+        return self._partition.append(memoryview(batch), AppendOrigin.COORDINATOR, acks=-1).last_offset
 
     async def read(self, offset: int, max_bytes: int) -> bytes | bytearray:
         """In a thread: a log that is loaded has seldom been read lately."""

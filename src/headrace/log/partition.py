@@ -119,9 +119,9 @@ class PartitionLog(LogReader):
                 return self._append_marker(store, records, header, leader_epoch, now_ms)
         transactional = attributes & TRANSACTIONAL != 0
         if producer_id >= 0:
-            if transactional and self.environment.transaction_verification:
-                self._check_verified(store.producers, producer_id, producer_epoch, guard)
             if origin is AppendOrigin.CLIENT:
+                if transactional and self.environment.transaction_verification:
+                    self._check_verified(store.producers, producer_id, producer_epoch, guard)
                 if base_sequence < 0 or producer_epoch < 0:
                     raise self._without_sequence(producer_id, base_sequence)
                 earlier = store.producers.check(

@@ -186,6 +186,10 @@ class LogReader(LogLifecycle):
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
         return (self._store or self.load()).producers.has_ongoing_transaction(producer_id, epoch)
 
+    def is_verified(self, producer_id: int, epoch: int, guard: VerificationGuard | None) -> bool:
+        """Whether what the coordinator was asked under `guard` still holds: no marker has come meanwhile."""
+        return (self._store or self.load()).producers.is_verified(producer_id, epoch, guard)
+
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool = False
     ) -> VerificationGuard | None:

@@ -17,7 +17,7 @@ from headrace.config.topic import TopicConfig
 from headrace.log.config import LogConfig
 from headrace.log.flusher import GroupFlusher
 from headrace.log.partition import AppendResult, PartitionLog
-from headrace.log.producers import AppendOrigin
+from headrace.log.producers import AppendOrigin, VerificationGuard
 from headrace.replica.leadership import Leadership
 from headrace.wire.errors import ErrorCode, KafkaError
 
@@ -176,7 +176,11 @@ class Partition:
     # Writing.
 
     def append(
-        self, records: memoryview, origin: AppendOrigin = AppendOrigin.CLIENT, acks: int = 1
+        self,
+        records: memoryview,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        acks: int = 1,
+        guard: VerificationGuard | None = None,
     ) -> AppendResult:
         """Append as the leader. The reply to acks=all waits for `when_committed`, as does any in sync mode."""
         leadership = self.leadership
@@ -188,7 +192,9 @@ class Partition:
                 f"{self} has {len(leadership.isr)} in-sync replicas, and min.insync.replicas asks for "
                 f"{self.config.min_insync_replicas}",
             )
-        appended = self.log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=origin)
+        appended = self.log.append_as_leader(
+            records, leader_epoch=self.leader_epoch, origin=origin, guard=guard
+        )
         if self._end_watchers:
             self._wake(self._end_watchers)
         self._advance()

@@ -1,0 +1,71 @@
+"""TxnOffsetCommit: offsets of a group as part of a transaction; they count when it commits.
+
+- The coordinator of the transaction is asked first, so that a late commit cannot land after its transaction.
+- 3: compact; member and generation are checked  - 4: TRANSACTION_ABORTABLE
+- 5: transaction version 2: the group's partition is taken into the transaction here, without AddOffsetsToTxn
+"""
+
+from __future__ import annotations
+
+from headrace.api.context import Context
+from headrace.api.group_client import client_of
+from headrace.coordinator.internal_topics import OFFSETS_TOPIC
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+ASK_AGAIN = {
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+
+
+async def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    try:
+        await _enlist(context, request)
+        return await context.services.groups.commit_transactional(client_of(context), request)
+    except KafkaError as error:
+        return _refusal(request, error.code)
+
+
+async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
+    services = context.services
+    index = services.groups.partition_for(request.group_id)
+    partition = services.replicas.find(OFFSETS_TOPIC.encode(), index, by_id=False)
+    producer_id, epoch = request.producer_id, request.producer_epoch
+    guard = partition.log.start_verification(producer_id, 0, epoch, supports_epoch_bump=context.version >= 5)
+    if guard is None:
+        return
+    answers = await services.transactions.enlisting.ask(
+        request.transactional_id,
+        producer_id,
+        epoch,
+        [(OFFSETS_TOPIC, index)],
+        verify_only=context.version < 5,
+    )
+    code = answers[OFFSETS_TOPIC, index]
+    if code in ASK_AGAIN:
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if code is ErrorCode.NONE and not partition.log.is_verified(producer_id, epoch, guard):
+        code = ErrorCode.INVALID_TXN_STATE
+    if code is ErrorCode.TRANSACTION_ABORTABLE and context.version < 4:
+        code = ErrorCode.INVALID_TXN_STATE
+    if code is not ErrorCode.NONE:
+        raise KafkaError(code)
+
+
+def _refusal(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                topic.name,
+                [TxnOffsetCommitResponsePartition(each.partition_index, code) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )

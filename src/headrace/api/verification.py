@@ -1,0 +1,111 @@
+"""Before the first write of a transaction to a partition, its coordinator is asked (KIP-890).
+
+A client that names its partitions first (before Produce 12) is only verified; a newer one is enlisted by its write.
+What the coordinator said holds until a marker comes: the guard that was taken before asking tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from headrace.broker.services import Services
+from headrace.log.producers import VerificationGuard
+from headrace.replica.partition import Partition
+from headrace.transactions.metadata import TopicPartition
+from headrace.wire.batch import parse_header
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.produce import TOPIC_IDS, ProduceRequest
+
+log = logging.getLogger("headrace.transactions")
+
+ENLISTED_BY_WRITING = 12
+KNOWS_ABORTABLE = 11
+
+_ASK_AGAIN = {
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+
+
+class Verification:
+    """Of one produce request: which partitions need it, and what came of it."""
+
+    def __init__(self, services: Services, request: ProduceRequest, version: int) -> None:
+        self._services = services
+        self._version = version
+        self._transactional_id = request.transactional_id or ""
+        self._guards: dict[Partition, VerificationGuard] = {}
+        self._producers: dict[tuple[int, int], list[TopicPartition]] = {}
+        self._codes: dict[TopicPartition, ErrorCode] = {}
+        self._task: asyncio.Task[None] | None = None
+        by_id = version >= TOPIC_IDS
+        for topic, partitions in request.topics:
+            for index, records in partitions:
+                try:
+                    partition = services.replicas.find(topic, index, by_id)
+                    if records is not None:
+                        self._look_at(partition, records)
+                except KafkaError:
+                    continue  # The append tells the client what is wrong with it.
+
+    def _look_at(self, partition: Partition, records: memoryview) -> None:
+        header = parse_header(records)
+        if not header.is_transactional or header.producer_id < 0:
+            return
+        if (
+            not self._services.logs.environment.transaction_verification
+            and self._version < ENLISTED_BY_WRITING
+        ):
+            return
+        guard = partition.log.start_verification(
+            header.producer_id,
+            header.base_sequence,
+            header.producer_epoch,
+            supports_epoch_bump=self._version >= ENLISTED_BY_WRITING,
+        )
+        if guard is not None:
+            self._guards[partition] = guard
+            producer = (header.producer_id, header.producer_epoch)
+            self._producers.setdefault(producer, []).append((partition.topic, partition.index))
+
+    @property
+    def needed(self) -> bool:
+        return bool(self._guards)
+
+    def start(self, then: Callable[[], None]) -> None:
+        """Ask, then call back on the loop."""
+        self._task = asyncio.get_running_loop().create_task(self._ask(then))
+
+    async def _ask(self, then: Callable[[], None]) -> None:
+        verify_only = self._version < ENLISTED_BY_WRITING
+        for (producer_id, epoch), partitions in self._producers.items():
+            self._codes |= await self._services.transactions.enlisting.ask(
+                self._transactional_id, producer_id, epoch, partitions, verify_only
+            )
+        try:
+            then()
+        except Exception:
+            log.exception("a transactional produce failed inside the broker")
+
+    def guard_for(self, partition: Partition) -> VerificationGuard | None:
+        """What to append with; the coordinator's refusal as the error this client understands."""
+        guard = self._guards.get(partition)
+        if guard is None:
+            return None
+        code = self._codes.get((partition.topic, partition.index), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if code is ErrorCode.NONE:
+            return guard
+        if code in _ASK_AGAIN:
+            if code is not ErrorCode.CONCURRENT_TRANSACTIONS or self._version < ENLISTED_BY_WRITING:
+                code = ErrorCode.NOT_ENOUGH_REPLICAS
+        elif code is ErrorCode.PRODUCER_FENCED:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        elif code is ErrorCode.TRANSACTION_ABORTABLE and self._version < KNOWS_ABORTABLE:
+            code = ErrorCode.INVALID_TXN_STATE
+        raise KafkaError(
+            code, f"{partition} is not part of an open transaction of this producer: {code.name}"
+        )

@@ -1,0 +1,64 @@
+"""Puts the transaction coordinator into a broker: it follows the leaders of `__transaction_state`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from headrace.clock import Clock
+from headrace.config.broker import BrokerConfig
+from headrace.coordinator.internal_topics import TRANSACTIONS_TOPIC
+from headrace.coordinator.leader_log import LeaderLog
+from headrace.groups.coordinator import GroupCoordinator
+from headrace.peer.peers import Peers
+from headrace.replica.partition import Partition
+from headrace.replica.replicas import Replicas
+from headrace.transactions.coordinator import TransactionConfig, TransactionCoordinator
+from headrace.transactions.enlisting import Enlisting
+from headrace.transactions.markers import MarkerSender, MarkerWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """Everything of transactions that handlers ask."""
+
+    coordinator: TransactionCoordinator
+    markers: MarkerWriter
+    enlisting: Enlisting
+
+
+def attach_transactions(
+    config: BrokerConfig,
+    clock: Clock,
+    replicas: Replicas,
+    groups: GroupCoordinator,
+    peers: Peers,
+    new_producer_id: Callable[[], Awaitable[int]],
+    disk: Executor,
+) -> Transactions:
+    def partition_count() -> int | None:
+        topic = replicas.image.topics.get(TRANSACTIONS_TOPIC)
+        return len(topic.partitions) if topic is not None else None
+
+    writer = MarkerWriter(replicas, groups, clock)
+    sender = MarkerSender(replicas.broker_id, lambda: replicas.image, writer, peers, clock)
+    coordinator = TransactionCoordinator(
+        TransactionConfig.of(config), clock, partition_count, new_producer_id, sender.send
+    )
+    replicas.listen(TRANSACTIONS_TOPIC, _Leadership(coordinator, disk))
+    coordinator.start()
+    enlisting = Enlisting(replicas.broker_id, lambda: replicas.image, coordinator, peers)
+    return Transactions(coordinator, writer, enlisting)
+
+
+class _Leadership:
+    def __init__(self, coordinator: TransactionCoordinator, disk: Executor) -> None:
+        self._coordinator = coordinator
+        self._disk = disk
+
+    def elected(self, partition: Partition) -> None:
+        self._coordinator.lead(partition.index, LeaderLog(partition, self._disk), partition.leader_epoch)
+
+    def resigned(self, partition: Partition) -> None:
+        self._coordinator.resign(partition.index)

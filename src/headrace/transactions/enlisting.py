@@ -1,0 +1,105 @@
+"""Asks a transaction's coordinator, wherever it is, whether a partition belongs to it, or to take it in.
+
+Old clients name their partitions first (AddPartitionsToTxn), so a write is only verified; clients with transaction
+version 2 just write, and the broker names the partition for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headrace.cluster.image import MetadataImage
+from headrace.coordinator.internal_topics import TRANSACTIONS_TOPIC
+from headrace.peer.peers import Peers
+from headrace.transactions.coordinator import TransactionCoordinator
+from headrace.transactions.metadata import TopicPartition
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+
+VERSION = 5
+
+Answers = dict[TopicPartition, ErrorCode]
+
+
+class Enlisting:
+    def __init__(
+        self,
+        broker_id: int,
+        image: Callable[[], MetadataImage],
+        coordinator: TransactionCoordinator,
+        peers: Peers,
+    ) -> None:
+        self._broker_id = broker_id
+        self._image = image
+        self._coordinator = coordinator
+        self._peers = peers
+
+    async def ask(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Sequence[TopicPartition],
+        verify_only: bool,
+    ) -> Answers:
+        """NONE for each partition that may be written to as part of the transaction."""
+        index = self._coordinator.partition_for(transactional_id)
+        state = self._image().partition(TRANSACTIONS_TOPIC, index)
+        if state is None:
+            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        try:
+            if state.leader == self._broker_id:
+                return await self.ask_here(transactional_id, producer_id, epoch, partitions, verify_only)
+            return await self._ask_peer(
+                state.leader, transactional_id, producer_id, epoch, partitions, verify_only
+            )
+        except KafkaError as error:
+            return dict.fromkeys(partitions, error.code)
+        except OSError:
+            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    async def ask_here(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Sequence[TopicPartition],
+        verify_only: bool,
+    ) -> Answers:
+        if verify_only:
+            return self._coordinator.verify(transactional_id, producer_id, epoch, partitions)
+        await self._coordinator.add_partitions(
+            transactional_id, producer_id, epoch, partitions, client_version=2
+        )
+        return dict.fromkeys(partitions, ErrorCode.NONE)
+
+    async def _ask_peer(
+        self,
+        leader: int,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Sequence[TopicPartition],
+        verify_only: bool,
+    ) -> Answers:
+        topics: dict[str, AddPartitionsToTxnTopic] = {}
+        for topic, index in partitions:
+            topics.setdefault(topic, AddPartitionsToTxnTopic(topic)).partitions.append(index)
+        asked = AddPartitionsToTxnTransaction(
+            transactional_id, producer_id, epoch, verify_only, list(topics.values())
+        )
+        response = await self._peers.call(leader, AddPartitionsToTxnRequest(transactions=[asked]), VERSION)
+        assert isinstance(response, AddPartitionsToTxnResponse)
+        if response.error_code:
+            return dict.fromkeys(partitions, ErrorCode(response.error_code))
+        return {
+            (topic.name, answer.partition_index): ErrorCode(answer.partition_error_code)
+            for result in response.results_by_transaction
+            for topic in result.topic_results
+            for answer in topic.results_by_partition
+        }

@@ -1,0 +1,152 @@
+"""Markers end a transaction in every partition it reached: written here by leaders, sent there by the coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from headrace.clock import Clock
+from headrace.cluster.image import MetadataImage
+from headrace.coordinator.internal_topics import OFFSETS_TOPIC
+from headrace.groups.coordinator import GroupCoordinator
+from headrace.log.producers import AppendOrigin
+from headrace.peer.peers import Peers
+from headrace.replica.replicas import Replicas
+from headrace.transactions.metadata import Status, TopicPartition, Transaction
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.markers import build_end_transaction_marker
+from headrace.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+log = logging.getLogger("headrace.transactions")
+
+VERSION = 1
+RETRY_SECONDS = 0.1
+
+
+class MarkerWriter:
+    """Writes markers into the partitions this broker leads."""
+
+    def __init__(self, replicas: Replicas, groups: GroupCoordinator, clock: Clock) -> None:
+        self._replicas = replicas
+        self._groups = groups
+        self._clock = clock
+
+    async def write(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        committed: bool,
+        partitions: Iterable[TopicPartition],
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Answered when every marker is committed."""
+
+        async def one(topic: str, index: int) -> ErrorCode:
+            try:
+                if topic == OFFSETS_TOPIC:
+                    await self._groups.end_transaction(
+                        index, producer_id, producer_epoch, coordinator_epoch, committed
+                    )
+                    return ErrorCode.NONE
+                partition = self._replicas.find(topic.encode(), index, by_id=False)
+                marker = build_end_transaction_marker(
+                    producer_id=producer_id,
+                    producer_epoch=producer_epoch,
+                    coordinator_epoch=coordinator_epoch,
+                    committed=committed,
+                    timestamp=self._clock.now_ms(),
+                )
+                appended = partition.append(memoryview(marker), AppendOrigin.COORDINATOR, acks=-1)
+            except KafkaError as error:
+                return error.code
+            done: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+            partition.when_committed(
+                appended.last_offset, lambda code: None if done.done() else done.set_result(code)
+            )
+            return await done
+
+        asked = list(partitions)
+        codes = await asyncio.gather(*(one(*each) for each in asked))
+        return dict(zip(asked, codes, strict=True))
+
+
+class MarkerSender:
+    """Brings a decided transaction's markers to the leaders, and tries again until each has taken its own."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        image: Callable[[], MetadataImage],
+        writer: MarkerWriter,
+        peers: Peers,
+        clock: Clock,
+    ) -> None:
+        self._broker_id = broker_id
+        self._image = image
+        self._writer = writer
+        self._peers = peers
+        self._clock = clock
+
+    async def send(self, transaction: Transaction, coordinator_epoch: int) -> None:
+        left = set(transaction.partitions)
+        while True:
+            by_leader: dict[int, list[TopicPartition]] = {}
+            for topic, index in sorted(left):
+                state = self._image().partition(topic, index)
+                if state is None:
+                    left.discard((topic, index))  # Deleted: there is nothing to end.
+                else:
+                    by_leader.setdefault(state.leader, []).append((topic, index))
+            if not left:
+                return
+            results = await asyncio.gather(
+                *(
+                    self._send_to(leader, transaction, coordinator_epoch, partitions)
+                    for leader, partitions in by_leader.items()
+                )
+            )
+            for result in results:
+                left -= {partition for partition, code in result.items() if _settled(partition, code)}
+            if not left:
+                return
+            await self._clock.sleep(RETRY_SECONDS)
+
+    async def _send_to(
+        self, leader: int, transaction: Transaction, coordinator_epoch: int, partitions: list[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        committed = transaction.status is Status.PREPARE_COMMIT
+        producer_id, epoch = transaction.producer_id, transaction.producer_epoch
+        if leader == self._broker_id:
+            return await self._writer.write(producer_id, epoch, coordinator_epoch, committed, partitions)
+        topics: dict[str, WritableTxnMarkerTopic] = {}
+        for topic, index in partitions:
+            topics.setdefault(topic, WritableTxnMarkerTopic(topic)).partition_indexes.append(index)
+        marker = WritableTxnMarker(
+            producer_id, epoch, committed, topics=list(topics.values()), coordinator_epoch=coordinator_epoch
+        )
+        try:
+            response = await self._peers.call(leader, WriteTxnMarkersRequest([marker]), VERSION)
+        except OSError as error:
+            log.info("markers for broker %d wait: %s", leader, error)
+            return {}
+        assert isinstance(response, WriteTxnMarkersResponse)
+        return {
+            (topic.name, answer.partition_index): ErrorCode(answer.error_code)
+            for each in response.markers
+            for topic in each.topics
+            for answer in topic.partitions
+        }
+
+
+def _settled(partition: TopicPartition, code: ErrorCode) -> bool:
+    """Written, or refused for good: the partition has seen a newer producer or coordinator."""
+    if code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
+        log.warning("the marker for %s-%d was refused: %s", *partition, code.name)
+        return True
+    return code is ErrorCode.NONE
