@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
-from headrace.coordinator.internal_topics import OFFSETS, TRANSACTIONS, InternalTopic
+from headrace.cluster.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from headrace.coordinator.partitioning import partition_for
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.find_coordinator import (
@@ -21,7 +21,7 @@ from headrace.wire.messages.find_coordinator import (
 )
 
 FIRST_VERSION_WITH_MANY_KEYS = 4
-TOPICS = {0: OFFSETS, 1: TRANSACTIONS}
+TOPICS = {0: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
 
 
 async def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -48,31 +48,29 @@ async def _find(context: Context, key_type: int, key: str) -> Coordinator:
         return Coordinator(key, -1, "", -1, error.code, error.message)
 
 
-async def _locate(context: Context, topic: InternalTopic, key: str) -> Coordinator:
+async def _locate(context: Context, topic: str, key: str) -> Coordinator:
     cluster = context.services.cluster
-    if topic.name not in cluster.image.topics:
+    if topic not in cluster.image.topics:
         await _create(context, topic)
-    known = cluster.image.topics[topic.name]
+    known = cluster.image.topics[topic]
     leader = known.partitions[partition_for(key, len(known.partitions))].leader
     broker = cluster.image.brokers.get(leader)
     endpoint = None
     if broker is not None and not broker.fenced:
         endpoint = broker.endpoint(context.connection.listener_name)
     if endpoint is None:
-        raise KafkaError(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The partition of {topic.name} for {key} has no leader now."
-        )
+        raise _not_available(f"The partition of {topic} for {key} has no leader now.")
     return Coordinator(key, leader, endpoint.host, endpoint.port, error_message=None)
 
 
-async def _create(context: Context, topic: InternalTopic) -> None:
+async def _create(context: Context, topic: str) -> None:
+    """In a cluster this fails until there are as many brokers as the topic has replicas."""
     cluster = context.services.cluster
-    if cluster.controller is None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The cluster has no controller now.")
-    (created,) = await cluster.controller.create_topics([topic.creation(context.services.config)])
-    error = created.error
-    if error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-        raise KafkaError(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic.name} cannot be created yet: {error.message}"
-        )
-    await cluster.until(lambda image: topic.name in image.topics)
+    error = (await cluster.admin.auto_create([topic])).get(topic)
+    if error is not None:
+        raise _not_available(f"{topic} cannot be created yet: {error.name}.")
+    await cluster.until(lambda image: topic in image.topics)
+
+
+def _not_available(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)

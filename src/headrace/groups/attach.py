@@ -8,9 +8,9 @@ from concurrent.futures import Executor
 from headrace.clock import Clock
 from headrace.cluster.changes import Change, TopicDeleted
 from headrace.cluster.image import MetadataImage
+from headrace.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.cluster.node import ClusterNode
 from headrace.config.broker import BrokerConfig
-from headrace.coordinator.internal_topics import OFFSETS_TOPIC
 from headrace.coordinator.leader_log import LeaderLog
 from headrace.groups.cluster_view import ClusterView
 from headrace.groups.config import GroupConfig
@@ -32,7 +32,7 @@ def attach_groups(
             groups.topics_deleted(gone)
 
     cluster.subscribe(changed)
-    replicas.listen(OFFSETS_TOPIC, _Leadership(groups, disk))
+    replicas.listen(CONSUMER_OFFSETS, _Leadership(groups, disk))
     return groups
 
 

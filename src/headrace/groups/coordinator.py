@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from headrace.clock import Clock
-from headrace.coordinator.internal_topics import OFFSETS_TOPIC
+from headrace.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.coordinator.log import CoordinatorLog
 from headrace.coordinator.partitioning import partition_for
 from headrace.coordinator.runtime import CoordinatorRuntime
@@ -68,7 +68,7 @@ class GroupCoordinator:
         self._clock = clock
         self._topics = topics
         self._runtime: CoordinatorRuntime[GroupState, GroupRecord] = CoordinatorRuntime(
-            OFFSETS_TOPIC,
+            CONSUMER_OFFSETS,
             self._new_state,
             clock,
             config.offsets_commit_timeout_ms,
@@ -98,7 +98,7 @@ class GroupCoordinator:
             shard.perform(partial(offset_delete.delete_topics, shard.state, names), _log_failure)
 
     def partition_for(self, group_id: str) -> int:
-        count = self._topics.partition_count(OFFSETS_TOPIC) or self.config.offsets_topic_partitions
+        count = self._topics.partition_count(CONSUMER_OFFSETS) or self.config.offsets_topic_partitions
         return partition_for(group_id, count)
 
     def _shard(self, group_id: str) -> GroupShard:
