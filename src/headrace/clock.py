@@ -56,4 +56,6 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
     async def wait_for(self, awaitable: Awaitable[T], seconds: float) -> T:
-        return await asyncio.wait_for(awaitable, seconds)
+        # asyncio.wait_for of Python 3.11 loses a cancellation that comes together with the result.
+        async with asyncio.timeout(seconds):
+            return await awaitable
