@@ -1,12 +1,13 @@
 """AlterConfigs: the older way to change settings: what is given replaces everything the resource had.
 
-- The controller decides; another broker answers NOT_CONTROLLER, and clients go there.
+- The controller decides; another broker passes the request on.
 - Versions differ in nothing but their encoding.
 """
 
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.forwarding import to_controller
 from headrace.api.incremental_alter_configs import read_resource
 from headrace.cluster.image import ConfigResource, ResourceType
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -17,6 +18,7 @@ from headrace.wire.messages.alter_configs import (
 )
 
 
+@to_controller
 async def handle(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
     named = [(asked.resource_type, asked.resource_name) for asked in request.resources]
     errors: dict[int, KafkaError | None] = {}

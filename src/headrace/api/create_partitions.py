@@ -1,12 +1,13 @@
 """CreatePartitions: more partitions for a topic, never fewer; keys may move.
 
-- The controller decides; another broker answers NOT_CONTROLLER, and clients go there.
+- The controller decides; another broker passes the request on.
 - Versions differ in nothing but their encoding.
 """
 
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.forwarding import to_controller
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -15,6 +16,7 @@ from headrace.wire.messages.create_partitions import (
 )
 
 
+@to_controller
 async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     try:
         results = await context.services.cluster.admin.create_partitions(

@@ -1,6 +1,6 @@
 """CreateTopics: each topic by itself succeeds or fails with a sentence.
 
-- The controller decides; another broker answers NOT_CONTROLLER, and clients go there.
+- The controller decides; another broker passes the request on.
 - -1 partitions or replicas take the broker's defaults; replicas may be placed by hand.
 - 5: the reply tells the settings and the numbers that hold  - 7: the topic's id
 """
@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.forwarding import to_controller
 from headrace.cluster.topics import CreatedTopic
 from headrace.config.describe import describe_topic
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -19,6 +20,7 @@ from headrace.wire.messages.create_topics import (
 )
 
 
+@to_controller
 async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     cluster = context.services.cluster
     try:

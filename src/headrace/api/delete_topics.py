@@ -1,12 +1,13 @@
 """DeleteTopics: by name or by id; refused when delete.topic.enable is off.
 
-- The controller decides; another broker answers NOT_CONTROLLER, and clients go there.
+- The controller decides; another broker passes the request on.
 - 3: the refusal has a code of its own  - 5: error messages  - 6: by id as well as by name
 """
 
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.forwarding import to_controller
 from headrace.cluster.image import MetadataImage
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.delete_topics import (
@@ -18,6 +19,7 @@ from headrace.wire.messages.delete_topics import (
 from headrace.wire.schema import ZERO_UUID
 
 
+@to_controller
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     asked = (
         request.topics if context.version >= 6 else [DeleteTopicState(name) for name in request.topic_names]

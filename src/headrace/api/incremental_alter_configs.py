@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs: set, take away, append to and subtract from single settings.
 
 - All of one resource's changes happen or none; another resource's errors do not matter.
-- The controller decides; another broker answers NOT_CONTROLLER, and clients go there. A broker's loggers are its own.
+- The controller decides; another broker passes the request on. A broker's loggers are its own.
 - Versions differ in nothing but their encoding.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from headrace.api.broker_loggers import alter_loggers
 from headrace.api.context import Context
+from headrace.api.forwarding import to_controller
 from headrace.cluster.config_changes import ConfigOp, OpType
 from headrace.cluster.image import ConfigResource, ResourceType
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -21,6 +22,21 @@ from headrace.wire.messages.incremental_alter_configs import (
 
 
 async def handle(
+    context: Context, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    if any(asked.resource_type == ResourceType.BROKER_LOGGER for asked in request.resources):
+        return await _alter(context, request)
+    return await _alter_at_controller(context, request)
+
+
+@to_controller
+async def _alter_at_controller(
+    context: Context, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    return await _alter(context, request)
+
+
+async def _alter(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     named = [(asked.resource_type, asked.resource_name) for asked in request.resources]

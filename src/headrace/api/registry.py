@@ -46,10 +46,14 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "describe_log_dirs": (35, 1, 4),
     "create_partitions": (37, 0, 3),
     "delete_groups": (42, 0, 2),
+    "elect_leaders": (43, 0, 2),
     "incremental_alter_configs": (44, 0, 1),
+    "alter_partition_reassignments": (45, 0, 1),
+    "list_partition_reassignments": (46, 0, 0),
     "offset_delete": (47, 0, 0),
     "describe_cluster": (60, 0, 2),
     "describe_producers": (61, 0, 0),
+    "unregister_broker": (64, 0, 0),
     "describe_transactions": (65, 0, 0),
     "list_transactions": (66, 0, 2),
     "consumer_group_heartbeat": (68, 0, 1),
@@ -61,6 +65,7 @@ SERVED: dict[str, tuple[int, int, int]] = {
 BETWEEN_BROKERS: dict[str, tuple[int, int, int]] = {
     # Served, but not advertised: clients have no use for them.
     "alter_partition": (56, 2, 3),
+    "allocate_producer_ids": (67, 0, 0),
 }
 
 

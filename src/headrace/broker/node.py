@@ -16,6 +16,7 @@ from headrace.cluster.image import Endpoint
 from headrace.cluster.join import join
 from headrace.cluster.producer_ids import ProducerIds
 from headrace.cluster.registration import Registration
+from headrace.cluster.store import StoreError
 from headrace.config.broker import BrokerConfig
 from headrace.config.listeners import Listener
 from headrace.groups.attach import attach_groups
@@ -66,11 +67,15 @@ class Node:
                 self.clock,
                 lambda _, new, __: self.replicas.apply(new),
             )
+            self.cluster.link = self.peers.call
             confirm_identity(self.logs, identity, self.cluster.image.cluster_id)
             self._follow_settings()
             await self._serve(sockets)
             assert self.replicas.replication is not None
             self.replicas.replication.start()
+        except (StoreError, KafkaError) as error:
+            self.logs.release()
+            raise StartError(str(error)) from None
         except BaseException:
             self.logs.release()
             raise
@@ -130,7 +135,7 @@ class Node:
             self._advertised(),
             identity.directory_id,
             rack=self.config.string("broker.rack"),
-            host=self.config.string("headrace.host"),
+            host=self.config.string("headrace.host") or socket.gethostname(),
             kept_its_data=not identity.new,
             stopped_cleanly=all(directory.clean for directory in self.logs.online_directories),
         )
@@ -172,8 +177,18 @@ class Node:
         for listener, bound in sockets:
             await self.server.listen(listener.name, bound)
 
+    async def _hand_over(self) -> None:
+        """Have other brokers lead what this one leads, while it still serves."""
+        config = self.config
+        if config.boolean("controlled.shutdown.enable"):
+            tries = config.integer("controlled.shutdown.max.retries")
+            await self.cluster.hand_over(
+                tries * config.integer("controlled.shutdown.retry.backoff.ms") / 1000
+            )
+
     async def stop(self) -> None:
-        """Stop serving, bring everything to the disk, leave the clean-stop mark and the cluster."""
+        """Hand over, stop serving, bring everything to the disk, leave the clean-stop mark and the cluster."""
+        await self._hand_over()
         await self.server.close()
         self.groups.close()
         self.transactions.coordinator.close()

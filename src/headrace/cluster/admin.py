@@ -12,13 +12,25 @@ from headrace.cluster.image import ConfigResource, MetadataImage
 from headrace.cluster.internal_topics import INTERNAL_TOPICS, internal_topic
 from headrace.cluster.topics import CreatedTopic
 from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from headrace.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from headrace.wire.messages.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
-from headrace.wire.messages.create_topics import CreatableTopic
+from headrace.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 if TYPE_CHECKING:
     from headrace.cluster.node import ClusterNode
 
 T = TypeVar("T")
+
+CREATE_TOPICS_VERSION = 7
+ALLOCATE_VERSION = 0
 
 
 class Admin:
@@ -57,6 +69,17 @@ class Admin:
     ) -> Errors:
         return await self._do(lambda controller: controller.alter_configs(requested, validate_only))
 
+    async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        return await self._do(lambda controller: controller.elect_leaders(request))
+
+    async def alter_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        return await self._do(lambda controller: controller.alter_reassignments(request))
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        await self._do(lambda controller: controller.unregister_broker(broker_id))
+
     async def auto_create(self, names: Sequence[str]) -> dict[str, ErrorCode]:
         """Create topics with the broker's defaults, internal ones as they must be; says why not, where it failed."""
         node = self._node
@@ -67,15 +90,34 @@ class Admin:
             for name in dict.fromkeys(names)
         ]
         try:
-            created = await self.create_topics(specs)
+            if node.is_controller:
+                failed = {
+                    each.name: each.error.code for each in await self.create_topics(specs) if each.error
+                }
+            else:
+                reply = await node.ask_controller(CreateTopicsRequest(specs), CREATE_TOPICS_VERSION)
+                assert isinstance(reply, CreateTopicsResponse)
+                failed = {each.name: ErrorCode(each.error_code) for each in reply.topics if each.error_code}
         except KafkaError:
-            # The controller is elsewhere or about to change; the client asks again.
+            # The controller is about to change; the client asks again.
             return dict.fromkeys(names, ErrorCode.LEADER_NOT_AVAILABLE)
         return {
-            result.name: result.error.code
-            for result in created
-            if result.error is not None and result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS
+            name: ErrorCode.LEADER_NOT_AVAILABLE if code is ErrorCode.NOT_CONTROLLER else code
+            for name, code in failed.items()
+            if code is not ErrorCode.TOPIC_ALREADY_EXISTS
         }
+
+    async def allocate_producer_ids(self) -> tuple[int, int]:
+        """(first id, how many) of a block of producer ids that belongs to this broker alone."""
+        node = self._node
+        if node.is_controller:
+            return await self._controller().allocate_producer_ids(node.broker_id, node.broker_epoch)
+        request = AllocateProducerIdsRequest(node.broker_id, node.broker_epoch)
+        reply = await node.ask_controller(request, ALLOCATE_VERSION)
+        assert isinstance(reply, AllocateProducerIdsResponse)
+        if reply.error_code:
+            raise KafkaError(ErrorCode(reply.error_code), "The controller gave out no producer ids.")
+        return reply.producer_id_start, reply.producer_id_len
 
     async def _do(self, operation: Callable[[Controller], Awaitable[T]]) -> T:
         controller = self._controller()

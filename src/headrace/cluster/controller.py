@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from headrace.clock import Clock
-from headrace.cluster import brokers, config_changes, partitions, topics
+from headrace.cluster import brokers, config_changes, leaders, partitions, reassignments, topics
 from headrace.cluster.changes import (
     Change,
     ClusterNamed,
@@ -53,8 +53,13 @@ from headrace.cluster.topics import CreatedTopic
 from headrace.config.broker import BrokerConfig
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from headrace.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from headrace.wire.messages.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
 from headrace.wire.messages.create_topics import CreatableTopic
+from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +135,7 @@ class Controller:
         first: list[Change] = [] if self.image.cluster_id else [ClusterNamed(format_id(random_id()))]
         first.append(ControllerElected(self._broker_id, self.epoch))
         registered = await self._read_registrations()
-        for work in (self._write(), self._follow_brokers()):
+        for work in (self._write(), self._follow_brokers(), self._balance()):
             task = asyncio.create_task(work)
             task.add_done_callback(self._work_ended)
             self._tasks.append(task)
@@ -211,6 +216,16 @@ class Controller:
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         return await self._submit(
             lambda image: partitions.alter_partition(image, request, self._unclean(image))
+        )
+
+    async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        return await self._submit(lambda image: leaders.elect_leaders(image, request))
+
+    async def alter_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        return await self._submit(
+            lambda image: reassignments.alter_reassignments(image, request, self._unclean(image))
         )
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> tuple[int, int]:
@@ -313,6 +328,19 @@ class Controller:
                 )
                 note(outcome.changes)
         return changes
+
+    async def _balance(self) -> None:
+        """Now and then give leadership back to the brokers that should have it."""
+        while not self._deposed:
+            await self._clock.sleep(self._config().integer("leader.imbalance.check.interval.seconds"))
+            config = self._config()
+            if config.boolean("auto.leader.rebalance.enable"):
+                tolerated = config.integer("leader.imbalance.per.broker.percentage")
+                with contextlib.suppress(KafkaError):
+                    await self._bring_leaders_home(tolerated)
+
+    async def _bring_leaders_home(self, tolerated_percentage: int) -> None:
+        await self._submit(lambda image: Outcome(None, leaders.balance_leaders(image, tolerated_percentage)))
 
     # -- writing
 

@@ -35,12 +35,17 @@ from headrace.cluster.store import (
 )
 from headrace.config.broker import BrokerConfig
 from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.schema import Request, Response
 
 log = logging.getLogger(__name__)
 
 Listener = Callable[[MetadataImage, MetadataImage, Sequence[Change]], None]
 
+Link = Callable[[int, Request, int], Awaitable[Response]]
+"""Asks broker N something in some version; raises ConnectionError when there is no answer."""
+
 RETRY_SECONDS = 0.2
+CATCH_UP_SECONDS = 5.0
 
 
 class ClusterNode:
@@ -69,6 +74,8 @@ class ClusterNode:
         self.lone = lone
         """No other broker can ever join: the store is inside this process."""
         self.admin = Admin(self)
+        self.link: Link | None = None
+        """How to ask another broker; without it only this broker's own controller can be asked."""
         self.controller: Controller | None = None
         """The controller, while this broker is it."""
         self._listeners: list[Listener] = []
@@ -116,6 +123,27 @@ class ClusterNode:
     async def until_offset(self, offset: int) -> None:
         """Wait until this broker has seen change number `offset`, as after an operation of the controller."""
         await self.until(lambda image: image.offset >= offset)
+
+    @property
+    def is_controller(self) -> bool:
+        return self.controller is not None and self.controller.active
+
+    async def ask_controller(self, request: Request, version: int) -> Response:
+        """Ask the controller, which is another broker. When it has answered, this broker's image has caught up.
+
+        NOT_CONTROLLER when there is none now, or it does not answer: the caller asks again.
+        """
+        controller_id = self.image.controller_id
+        if self.link is None or controller_id == self.broker_id or not self.image.alive(controller_id):
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "The cluster has no controller now; ask again.")
+        try:
+            reply = await self.link(controller_id, request, version)
+        except ConnectionError as error:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"The controller did not answer: {error}.") from None
+        with contextlib.suppress(StoreError, TimeoutError):
+            head = await read_head(self._store)
+            await self._clock.wait_for(self.until_offset(head.offset), CATCH_UP_SECONDS)
+        return reply
 
     async def hand_over(self, seconds: float) -> None:
         """Before a stop: have the controller move this broker's leaders, as far as others can take them."""

@@ -17,12 +17,10 @@ class ProducerIds:
     async def next(self) -> int:
         async with self._lock:
             if self._next == self._end:
-                controller = self._cluster.controller
-                if controller is None:
-                    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the cluster has no controller now")
-                first, size = await controller.allocate_producer_ids(
-                    self._cluster.broker_id, self._cluster.broker_epoch
-                )
+                try:
+                    first, size = await self._cluster.admin.allocate_producer_ids()
+                except KafkaError as error:
+                    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from None
                 self._next, self._end = first, first + size
             taken = self._next
             self._next += 1

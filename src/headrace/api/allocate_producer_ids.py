@@ -1,0 +1,21 @@
+"""AllocateProducerIds: a broker asks the controller for a block of producer ids. Between brokers only; not advertised."""
+
+from __future__ import annotations
+
+from headrace.api.context import Context
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+
+
+async def handle(context: Context, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+    controller = context.services.cluster.controller
+    if controller is None:
+        return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    try:
+        first, count = await controller.allocate_producer_ids(request.broker_id, request.broker_epoch)
+    except KafkaError as error:
+        return AllocateProducerIdsResponse(error_code=error.code)
+    return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=count)

@@ -1,0 +1,21 @@
+"""AlterPartitionReassignments: move partitions to other brokers; null replicas cancel a move.
+
+- The controller decides; another broker passes the request on. The move itself takes the time the data takes.
+- 1: the client can forbid a change of the replication factor
+"""
+
+from __future__ import annotations
+
+from headrace.api.context import Context
+from headrace.api.forwarding import to_controller
+from headrace.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+
+
+@to_controller
+async def handle(
+    context: Context, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    return await context.services.cluster.admin.alter_reassignments(request)

@@ -1,0 +1,16 @@
+"""ElectLeaders: the preferred leader for partitions, or any live replica for those that have none.
+
+- The controller decides; another broker passes the request on.
+- 1: the client says which election  - without a list, all partitions are meant
+"""
+
+from __future__ import annotations
+
+from headrace.api.context import Context
+from headrace.api.forwarding import to_controller
+from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+
+@to_controller
+async def handle(context: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    return await context.services.cluster.admin.elect_leaders(request)

@@ -1,0 +1,20 @@
+"""UnregisterBroker: forget a broker for good, once its replicas have been moved away.
+
+- The controller decides; another broker passes the request on. A broker that is alive registers again at once.
+"""
+
+from __future__ import annotations
+
+from headrace.api.context import Context
+from headrace.api.forwarding import to_controller
+from headrace.wire.errors import KafkaError
+from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+
+@to_controller
+async def handle(context: Context, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+    try:
+        await context.services.cluster.admin.unregister_broker(request.broker_id)
+    except KafkaError as error:
+        return UnregisterBrokerResponse(error_code=error.code, error_message=error.message)
+    return UnregisterBrokerResponse(error_message=None)
