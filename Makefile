@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv pip
 ARGS ?=
+# Trust what the machine trusts: a company's own certificates are in its store, not in uv.
+export UV_SYSTEM_CERTS := 1
 
 .PHONY: help setup servers run test lint types bench interop faults lock clean
 

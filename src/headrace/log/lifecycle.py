@@ -181,12 +181,16 @@ class LogLifecycle:
         """Take the log offline; returns the error to raise."""
         if self._offline is None:
             logger.error("%s goes offline: %s.", self.name, reason)
+        self.retire(reason)
+        return self.storage_error(reason)
+
+    def retire(self, reason: str) -> None:
+        """Refuse everything from now on, as something expected."""
         self._offline = reason
         self.truncations += 1
         store, self._store = self._store, None
         if store is not None:
             store.release()
-        return self.storage_error(reason)
 
     def storage_error(self, reason: str) -> KafkaError:
         return KafkaError(

@@ -203,7 +203,7 @@ class LogManager:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be deleted: {error}."
             ) from None
-        log.take_offline("the partition was deleted")
+        log.retire("the partition was deleted")
         self.environment.rolled.discard(log)
         due = self.environment.clock.now_ms() + log.config.file_delete_delay_ms
         self.environment.trash.put(target, due)
