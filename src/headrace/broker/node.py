@@ -226,6 +226,10 @@ class Node:
 def _bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:
     bound: list[tuple[Listener, socket.socket]] = []
     for listener in config.listeners:
+        if listener.protocol != "PLAINTEXT":
+            raise StartError(
+                f"Listener {listener} asks for {listener.protocol}, which is not supported yet; use PLAINTEXT."
+            )
         try:
             found = socket.getaddrinfo(
                 listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
