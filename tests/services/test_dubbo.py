@@ -448,9 +448,7 @@ def test_a_slow_implementation_costs_its_caller_a_timeout_and_nobody_else(
     assert proxy.echo("still here") == "still here"
 
 
-def test_heartbeats_keep_a_quiet_connection_and_silence_ends_it(
-    export: Callable[..., URL], consumer: Bootstrap, eventually: Callable[..., None]
-) -> None:
+def test_a_silent_peer_is_asked_and_then_left(export: Callable[..., URL]) -> None:
     url = export(protocol={"heartbeat": 100})
     with socket.create_connection((url.host or "", url.port)) as quiet:
         quiet.settimeout(5)
@@ -461,9 +459,20 @@ def test_heartbeats_keep_a_quiet_connection_and_silence_ends_it(
         received = quiet.recv(4096)
         while received:  # we say nothing more, so it closes
             received = quiet.recv(4096)
-    proxy = consumer.reference(Shop, url=f"dubbo://{url.address}", parameters={"heartbeat": "100"})
+
+
+def test_heartbeats_go_both_ways_over_a_quiet_connection(
+    export: Callable[..., URL],
+    consumer: Bootstrap,
+    caplog: pytest.LogCaptureFixture,
+    eventually: Callable[..., None],
+) -> None:
+    caplog.set_level(logging.DEBUG, "headrace.services.dubbo")
+    url = export(protocol={"heartbeat": 100, "parameters": {"heartbeat.timeout": "60000"}})
+    proxy = consumer.reference(Shop, url=f"dubbo://{url.address}", parameters={"heartbeat": "150"})
     before = proxy.context()["remote"]  # type: ignore[index]
-    threading.Event().wait(0.6)  # longer than the provider bears silence
+    eventually(lambda: caplog.text.count(f"Heartbeat to {before}") >= 3)
+    eventually(lambda: caplog.text.count(f"Heartbeat from {url.address}, answered") >= 3)
     assert proxy.context()["remote"] == before  # type: ignore[index]
 
 

@@ -28,9 +28,9 @@ DEFAULT_SESSION_MS = 60_000
 
 
 class ZooKeeperConnection:
-    """One session; after each loss of connection `on_reconnect(new_session)` runs on the loop."""
+    """One session; `on_reconnect` runs on the loop each time the connection is back after a loss."""
 
-    def __init__(self, url: URL, on_reconnect: Callable[[bool], None] | None = None) -> None:
+    def __init__(self, url: URL, on_reconnect: Callable[[], None] | None = None) -> None:
         if url.is_any_host or not url.host:
             raise RegistryError(
                 "the ZooKeeper registry has no address: set dubbo.registry.address to zookeeper://host:port"
@@ -38,7 +38,7 @@ class ZooKeeperConnection:
         self._url = url
         self._on_reconnect = on_reconnect
         self._loop = asyncio.get_running_loop()
-        self._last_session: int | None = None
+        self._was_connected = False
         self.session_seconds = url.get_int("session", DEFAULT_SESSION_MS) / 1000
         auth = [("digest", f"{url.username}:{url.password or ''}")] if url.username else None
         self._client = KazooClient(
@@ -86,9 +86,9 @@ class ZooKeeperConnection:
         """Runs in a thread of kazoo's, which must not wait."""
         logger.info("ZooKeeper %s: %s, session 0x%x", self._url.address, state, self.session_id or 0)
         if state == KazooState.CONNECTED:
-            before, self._last_session = self._last_session, self.session_id
-            if before is not None and self._on_reconnect is not None:
-                self._post(self._on_reconnect, before != self._last_session)
+            if self._was_connected and self._on_reconnect is not None:
+                self._post(self._on_reconnect)
+            self._was_connected = True
 
     def _post(self, callback: Callable[..., None], *args: object) -> None:
         try:

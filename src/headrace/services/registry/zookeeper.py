@@ -2,8 +2,8 @@
 
 Registrations are ephemeral nodes (lasting ones with `dynamic=false`). After a lost connection or session every
 registration is made again and every subscription read again, so that what the ensemble holds is what we promised.
-When all sessions were lost at once (the ensemble was away), providers need a moment to come back: for one session
-timeout after that, "there are no providers" is not believed, and calls go on to those known before.
+When the ensemble was away, others lost it too and providers need a moment to come back: for one session timeout
+after a reconnection "there are no providers" is not believed, and calls go on to those known before.
 """
 
 from __future__ import annotations
@@ -144,9 +144,8 @@ class ZooKeeperRegistry(Registry):
             if (service, listener) not in self._watched:
                 await self.do_subscribe(service, listener)
 
-    def _reconnected(self, new_session: bool) -> None:
-        if new_session:
-            self._patient_until = asyncio.get_running_loop().time() + self._zk.session_seconds
+    def _reconnected(self) -> None:
+        self._patient_until = asyncio.get_running_loop().time() + self._zk.session_seconds
         for watched in self._watched.values():
             watched.clear()
         self._spawn(self.recover())
