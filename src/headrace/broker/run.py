@@ -13,6 +13,7 @@ import uvloop
 from headrace import __version__
 from headrace.broker.identity import StartError
 from headrace.broker.node import Node
+from headrace.broker.parent import end_with_supervisor
 from headrace.config.broker import BrokerConfig
 
 log = logging.getLogger("headrace")
@@ -20,6 +21,7 @@ log = logging.getLogger("headrace")
 
 def run(config: BrokerConfig) -> int:
     """Serve until SIGTERM or SIGINT; the process's exit code."""
+    end_with_supervisor()
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO,

@@ -22,6 +22,8 @@ DEFAULT_DATA = "data"
         "headrace up --listen 0.0.0.0:9092 --advertise broker-1.example.com:9092 --data /var/lib/headrace",
         "headrace up --config server.properties --set log.retention.hours=24",
         "headrace up --temp --listen 127.0.0.1:0",
+        "headrace up --brokers 3",
+        "headrace up --zookeeper zk1:2181,zk2:2181/headrace --id 1 --rack a",
     )
 )
 def up(
@@ -45,6 +47,22 @@ def up(
             "--set", metavar="KEY=VALUE", help="A broker setting; wins over the file; may be repeated."
         ),
     ] = None,
+    brokers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Run N brokers, one process each, on ports from the given one upwards."
+        ),
+    ] = None,
+    zookeeper: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT[,…][/CHROOT]", help="Join the cluster whose facts are in ZooKeeper."),
+    ] = None,
+    broker_id: Annotated[
+        int | None, typer.Option("--id", metavar="N", min=0, help="This broker's number in its cluster.")
+    ] = None,
+    rack: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where it stands; replicas are spread over racks.")
+    ] = None,
     temp: Annotated[
         bool, typer.Option("--temp", help="Keep everything in a directory that goes when the broker stops.")
     ] = False,
@@ -60,13 +78,23 @@ def up(
         flags["advertised.listeners"] = f"PLAINTEXT://{_address(advertise, '--advertise')}"
     if data is not None:
         flags["log.dirs"] = str(data)
+    if zookeeper is not None:
+        flags["zookeeper.connect"] = zookeeper
+    if broker_id is not None:
+        flags["node.id"] = str(broker_id)
+    if rack is not None:
+        flags["broker.rack"] = rack
+    if brokers is not None and (zookeeper is not None or broker_id is not None):
+        raise Misuse(
+            "--brokers keeps its cluster on this machine and numbers it itself: no --zookeeper, no --id."
+        )
     if temp:
         import tempfile
 
         with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
-            _run(config, {**flags, "log.dirs": directory, **overrides})
+            _run(config, {**flags, "log.dirs": directory, **overrides}, brokers)
     else:
-        _run(config, {**flags, **overrides})
+        _run(config, {**flags, **overrides}, brokers)
 
 
 def _address(text: str, option: str) -> str:
@@ -76,8 +104,7 @@ def _address(text: str, option: str) -> str:
     return text if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
 
 
-def _run(file: Path | None, overrides: dict[str, str]) -> None:
-    from headrace.broker.run import run
+def _run(file: Path | None, overrides: dict[str, str], brokers: int | None) -> None:
     from headrace.config.broker import BrokerConfig
     from headrace.config.definition import ConfigError
 
@@ -90,6 +117,13 @@ def _run(file: Path | None, overrides: dict[str, str]) -> None:
         checked = BrokerConfig.load(given, overrides)
     except ConfigError as error:
         raise Failure(str(error), Exit.USAGE) from None
-    code = run(checked)
+    if brokers is not None:
+        from headrace.broker.supervisor import BrokerCommand, supervise
+
+        code = supervise(BrokerCommand(file, overrides), checked, brokers)
+    else:
+        from headrace.broker.run import run
+
+        code = run(checked)
     if code:
         raise typer.Exit(code)

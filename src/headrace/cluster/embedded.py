@@ -65,6 +65,11 @@ class EmbeddedStore:
         try:
             store._load()
         except sqlite3.Error as error:
+            if "locked" in str(error):
+                raise StoreError(
+                    f"The cluster's metadata in {path} is in use by another process; stop that one or choose "
+                    "another data directory."
+                ) from None
             raise StoreError(
                 f"The cluster's metadata in {path} cannot be read ({error}). Restore the file from a backup."
             ) from None
@@ -74,7 +79,7 @@ class EmbeddedStore:
         if self._path is None:
             return
         # The file is opened here and from then on used by the writer's thread alone.
-        database = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
+        database = sqlite3.connect(self._path, timeout=0, check_same_thread=False, isolation_level=None)
         database.execute("PRAGMA locking_mode=EXCLUSIVE")
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=FULL")
