@@ -10,32 +10,26 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from headrace.log.transaction_index import AbortedTransaction
 from headrace.wire.batch import (
     CONTROL,
-    HEADER,
-    HEADER_SIZE,
-    LENGTH_OVERHEAD,
     LOG_APPEND_TIME,
-    MAGIC,
     NO_TIMESTAMP,
     TRANSACTIONAL,
     BatchHeader,
     Buffer,
-    compute_crc,
+    parse_header,
 )
 from headrace.wire.markers import read_end_transaction_marker
-from headrace.wire.records import BatchBuilder, Record, decode_records, iterate_raw, read_payload
+from headrace.wire.records import BatchBuilder, assemble, decode_records, iterate_raw, read_payload
 
 BYTES_PER_KEY = 176
 """What one key costs in the map, by measurement: a digest, an offset and their place in the table."""
 
 _SHORT_KEY = 15
-_CRC = struct.Struct(">I")
 
 
 class OffsetMap:
@@ -142,12 +136,13 @@ def map_batch(
         payload = read_payload(batch, header)
         base_offset = header.base_offset
         for raw in iterate_raw(payload, header.records_count):
-            offset = base_offset + raw.offset_delta
-            if raw.key_length < 0 or offset < start:
+            _, _, _, offset_delta, key_start, key_length, _, _, _ = raw
+            offset = base_offset + offset_delta
+            if key_length < 0 or offset < start:
                 continue
             if offsets.is_full:
                 return False
-            offsets.put(bytes(payload[raw.key_start : raw.key_start + raw.key_length]), offset)
+            offsets.put(payload[key_start : key_start + key_length], offset)
     if header.last_offset >= start:
         offsets.latest_offset = max(offsets.latest_offset, header.last_offset)
     return True
@@ -180,7 +175,7 @@ class BatchFilter:
             return _emptied(header) if keep_empty else None
         if header.is_control:
             if spent and horizon is None:
-                return _rebuilt(header, decode_records(batch, header), self.now_ms + self.delete_retention_ms)
+                return _with_horizon(batch, self.now_ms + self.delete_retention_ms)
             return batch
         return self._filter_records(header, batch, horizon, keep_empty)
 
@@ -188,28 +183,32 @@ class BatchFilter:
         self, header: BatchHeader, batch: Buffer, horizon: int | None, keep_empty: bool
     ) -> Buffer | None:
         payload = read_payload(batch, header)
-        latest_mapped = self.offsets.latest_offset
+        latest_mapped, latest_of = self.offsets.latest_offset, self.offsets.get
         tombstones_stay = horizon is None or self.now_ms < horizon
-        kept = []
+        kept: list[bytes] = []
+        max_delta: int | None = None
         has_tombstone = False
-        for number, raw in enumerate(iterate_raw(payload, header.records_count)):
-            offset = header.base_offset + raw.offset_delta
-            is_tombstone = raw.value_length < 0
+        for raw in iterate_raw(payload, header.records_count):
+            start, end, timestamp_delta, offset_delta, key_start, key_length, _, value_length, _ = raw
+            offset = header.base_offset + offset_delta
             if offset <= latest_mapped:
-                if raw.key_length < 0:
+                if key_length < 0:
                     continue
-                key = bytes(payload[raw.key_start : raw.key_start + raw.key_length])
-                if offset < self.offsets.get(key) or (is_tombstone and not tombstones_stay):
+                key = payload[key_start : key_start + key_length]
+                if offset < latest_of(key) or (value_length < 0 and not tombstones_stay):
                     continue
-            kept.append(number)
-            has_tombstone = has_tombstone or is_tombstone
-        if not kept:
+            kept.append(payload[start:end])
+            has_tombstone = has_tombstone or value_length < 0
+            if max_delta is None or timestamp_delta > max_delta:
+                max_delta = timestamp_delta
+        if max_delta is None:
             return _emptied(header) if keep_empty else None
-        new_horizon = self.now_ms + self.delete_retention_ms if has_tombstone and horizon is None else horizon
-        if len(kept) == header.records_count and new_horizon == horizon:
-            return batch
-        records = decode_records(batch, header)
-        return _rebuilt(header, [records[number] for number in kept], new_horizon)
+        whole = len(kept) == header.records_count
+        if has_tombstone and horizon is None:
+            # The horizon takes the base timestamp's place, so every timestamp is written anew.
+            smaller = batch if whole else _reduced(header, kept, max_delta)
+            return _with_horizon(smaller, self.now_ms + self.delete_retention_ms)
+        return batch if whole else _reduced(header, kept, max_delta)
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         last = self.last_records.get(header.producer_id) if header.producer_id >= 0 else None
@@ -220,7 +219,19 @@ class BatchFilter:
         return header.is_control and header.producer_epoch == last.producer_epoch
 
 
-def _rebuilt(header: BatchHeader, records: list[Record], horizon: int | None) -> bytearray:
+def _reduced(header: BatchHeader, records: list[bytes], max_delta: int) -> bytearray:
+    """The batch with only these records, as they were."""
+    max_timestamp = header.max_timestamp
+    if not header.is_log_append_time:
+        max_timestamp = header.base_timestamp + max_delta
+    return assemble(
+        header._replace(records_count=len(records), max_timestamp=max_timestamp), b"".join(records)
+    )
+
+
+def _with_horizon(batch: Buffer, horizon: int) -> bytearray:
+    """The batch with a delete horizon in the place of its base timestamp."""
+    header = parse_header(batch)
     builder = BatchBuilder(
         base_offset=header.base_offset,
         codec=header.codec,
@@ -233,30 +244,12 @@ def _rebuilt(header: BatchHeader, records: list[Record], horizon: int | None) ->
         control=header.is_control,
         delete_horizon_ms=horizon,
     )
-    for record in records:
+    for record in decode_records(batch, header):
         builder.append(record.timestamp, record.key, record.value, record.headers, offset=record.offset)
     return builder.build(last_offset=header.last_offset)
 
 
 def _emptied(header: BatchHeader) -> bytearray:
     """A batch without records that keeps its offsets, epochs and sequences."""
-    batch = bytearray(HEADER_SIZE)
-    HEADER.pack_into(
-        batch,
-        0,
-        header.base_offset,
-        HEADER_SIZE - LENGTH_OVERHEAD,
-        header.leader_epoch,
-        MAGIC,
-        0,
-        header.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL),
-        header.last_offset_delta,
-        NO_TIMESTAMP,
-        header.max_timestamp,
-        header.producer_id,
-        header.producer_epoch,
-        header.base_sequence,
-        0,
-    )
-    _CRC.pack_into(batch, 17, compute_crc(batch))
-    return batch
+    kept = header.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
+    return assemble(header._replace(attributes=kept, base_timestamp=NO_TIMESTAMP, records_count=0), b"")

@@ -85,11 +85,12 @@ def _check_keys(batch: memoryview, header: BatchHeader, limit: int) -> None:
     payload = read_payload(batch, header, limit)
     without_key = []
     for index, raw in enumerate(iterate_raw(payload, header.records_count)):
-        if raw.offset_delta != index:
+        _, _, _, offset_delta, _, key_length, _, _, _ = raw
+        if offset_delta != index:
             raise KafkaError(
-                ErrorCode.INVALID_RECORD, f"Record {index} of the batch has offset delta {raw.offset_delta}."
+                ErrorCode.INVALID_RECORD, f"Record {index} of the batch has offset delta {offset_delta}."
             )
-        if raw.key_length < 0:
+        if key_length < 0:
             without_key.append(RecordError(index, "A compacted topic takes no record without a key."))
     if without_key:
         raise RecordsRefused(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from headrace.wire.batch import (
     CONTROL,
@@ -49,61 +48,84 @@ class Record:
     headers: Sequence[Header] = ()
 
 
-class RawRecord(NamedTuple):
-    """Where the parts of one record lie in the decompressed payload; a length of -1 means null."""
-
-    start: int
-    end: int
-    timestamp_delta: int
-    offset_delta: int
-    key_start: int
-    key_length: int
-    value_start: int
-    value_length: int
-    headers_start: int
+RawRecord = tuple[int, int, int, int, int, int, int, int, int]
+"""Where the parts of one record lie in the decompressed payload: its start (with its length) and end,
+timestamp and offset deltas, start and length of key and of value (length -1 means null), start of the
+headers."""
 
 
-def read_payload(batch: Buffer, header: BatchHeader, limit: int = DEFAULT_LIMIT) -> bytes | memoryview:
-    """The records of one batch, decompressed; a view of the batch itself when it is not compressed."""
+def read_payload(batch: Buffer, header: BatchHeader, limit: int = DEFAULT_LIMIT) -> bytes:
+    """The records of one batch, decompressed."""
     view = memoryview(batch)[HEADER_SIZE : header.size]
     codec = header.codec
     if codec == Codec.NONE:
-        return view
+        return bytes(view)
     try:
         return decompress(codec, view, limit)
     except CompressionError as error:
         raise _invalid(str(error)) from None
 
 
-def iterate_raw(payload: Buffer, count: int) -> Iterator[RawRecord]:
+def iterate_raw(payload: bytes, count: int) -> Iterator[RawRecord]:
     """The `count` records of a payload, without copying keys or values; nothing may be left over."""
+    # Compaction walks every record of a log through here, so the one-byte varints, nearly all, are read in
+    # line.
     position, end = 0, len(payload)
-    for _ in range(count):
-        length, position = _read_varint(payload, position, end)
-        start = position
-        record_end = start + length
-        if length < 1 or record_end > end:
-            raise _invalid(f"record length {length} does not fit the {end - start} bytes left")
-        timestamp_delta, position = _read_varint(payload, start + 1, record_end)
-        offset_delta, position = _read_varint(payload, position, record_end)
-        key_length, key_start = _read_varint(payload, position, record_end)
-        position = key_start + key_length if key_length > 0 else key_start
-        value_length, value_start = _read_varint(payload, position, record_end)
-        position = value_start + value_length if value_length > 0 else value_start
-        if key_length < -1 or value_length < -1 or position > record_end:
-            raise _invalid("a key or value does not fit its record")
-        yield RawRecord(
-            start,
-            record_end,
-            timestamp_delta,
-            offset_delta,
-            key_start,
-            key_length,
-            value_start,
-            value_length,
-            position,
-        )
-        position = record_end
+    try:
+        for _ in range(count):
+            start = position
+            number = payload[position]
+            position += 1
+            if number >= 0x80:
+                length, position = _read_varint(payload, start, end)
+            else:
+                length = (number >> 1) ^ -(number & 1)
+            record_end = position + length
+            if length < 1 or record_end > end:
+                raise _invalid(f"record length {length} does not fit the {end - position} bytes left")
+            position += 1
+            number = payload[position]
+            if number >= 0x80:
+                timestamp_delta, position = _read_varint(payload, position, record_end)
+            else:
+                timestamp_delta = (number >> 1) ^ -(number & 1)
+                position += 1
+            number = payload[position]
+            if number >= 0x80:
+                offset_delta, position = _read_varint(payload, position, record_end)
+            else:
+                offset_delta = (number >> 1) ^ -(number & 1)
+                position += 1
+            number = payload[position]
+            if number >= 0x80:
+                key_length, key_start = _read_varint(payload, position, record_end)
+            else:
+                key_length = (number >> 1) ^ -(number & 1)
+                key_start = position + 1
+            position = key_start + key_length if key_length > 0 else key_start
+            number = payload[position]
+            if number >= 0x80:
+                value_length, value_start = _read_varint(payload, position, record_end)
+            else:
+                value_length = (number >> 1) ^ -(number & 1)
+                value_start = position + 1
+            position = value_start + value_length if value_length > 0 else value_start
+            if key_length < -1 or value_length < -1 or position > record_end:
+                raise _invalid("a key or value does not fit its record")
+            yield (
+                start,
+                record_end,
+                timestamp_delta,
+                offset_delta,
+                key_start,
+                key_length,
+                value_start,
+                value_length,
+                position,
+            )
+            position = record_end
+    except IndexError:
+        raise _invalid("a record ends outside the batch") from None
     if position != end:
         raise _invalid(f"{end - position} bytes follow the last of {count} records")
 
@@ -119,22 +141,18 @@ def decode_records(
     append_time = header.max_timestamp if header.is_log_append_time else None
     records = []
     for raw in iterate_raw(payload, header.records_count):
-        key = value = None
-        if raw.key_length >= 0:
-            key = bytes(payload[raw.key_start : raw.key_start + raw.key_length])
-        if raw.value_length >= 0:
-            value = bytes(payload[raw.value_start : raw.value_start + raw.value_length])
-        offset = base_offset + raw.offset_delta
-        timestamp = append_time if append_time is not None else base_timestamp + raw.timestamp_delta
+        _, end, timestamp_delta, offset_delta, key_start, key_length, value_start, value_length, rest = raw
+        key = payload[key_start : key_start + key_length] if key_length >= 0 else None
+        value = payload[value_start : value_start + value_length] if value_length >= 0 else None
+        offset = base_offset + offset_delta
+        timestamp = append_time if append_time is not None else base_timestamp + timestamp_delta
         if not (0 <= offset <= _MAX_INT64 and -_MAX_INT64 <= timestamp <= _MAX_INT64):
             raise _invalid("an offset or timestamp is out of range")
-        records.append(
-            Record(offset, timestamp, key, value, _read_headers(payload, raw.headers_start, raw.end))
-        )
+        records.append(Record(offset, timestamp, key, value, _read_headers(payload, rest, end)))
     return records
 
 
-def _read_headers(payload: Buffer, position: int, end: int) -> Sequence[Header]:
+def _read_headers(payload: bytes, position: int, end: int) -> Sequence[Header]:
     count, position = _read_varint(payload, position, end)
     if count == 0 and position == end:
         return ()
@@ -155,7 +173,7 @@ def _read_headers(payload: Buffer, position: int, end: int) -> Sequence[Header]:
         if length >= 0:
             if length > end - position:
                 raise _invalid(f"header value length {length} does not fit its record")
-            value = bytes(payload[position : position + length])
+            value = payload[position : position + length]
             position += length
         elif length != -1:
             raise _invalid(f"header value length {length} is negative")
@@ -165,20 +183,25 @@ def _read_headers(payload: Buffer, position: int, end: int) -> Sequence[Header]:
     return headers
 
 
-def _read_varint(payload: Buffer, position: int, end: int) -> tuple[int, int]:
+def _read_varint(payload: bytes, position: int, end: int) -> tuple[int, int]:
     """A zigzag varint of at most 64 bits: (value, position after it)."""
-    if position < end:
-        byte = payload[position]
-        if byte < 0x80:
-            return (byte >> 1) ^ -(byte & 1), position + 1
-    result = shift = 0
-    for index in range(position, min(end, position + 10)):
-        byte = payload[index]
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80 and result <= _MAX_UINT64:
-            return (result >> 1) ^ -(result & 1), index + 1
-        shift += 7
-    raise _invalid("a varint is longer than it may be or ends outside its record")
+    try:
+        result = shift = 0
+        while True:
+            byte = payload[position]
+            position += 1
+            if byte < 0x80:
+                break
+            result |= (byte & 0x7F) << shift
+            shift += 7
+            if shift > 63:
+                raise _invalid("a varint is longer than it may be")
+    except IndexError:
+        raise _invalid("a varint ends outside the batch") from None
+    result |= byte << shift
+    if position > end or result > _MAX_UINT64:
+        raise _invalid("a varint does not fit its record")
+    return (result >> 1) ^ -(result & 1), position
 
 
 def _invalid(what: str) -> KafkaError:
@@ -305,17 +328,11 @@ class BatchBuilder:
 
     def build(self, *, last_offset: int | None = None) -> bytearray:
         """The finished batch. Compaction passes the `last_offset` it had, which outlives its last record."""
-        payload = (
-            self._payload if self._codec == Codec.NONE else compress(self._codec, self._payload, self._level)
-        )
         if last_offset is None:
             last_offset = self._next_offset - 1
-        batch = bytearray(HEADER_SIZE + len(payload))
-        HEADER.pack_into(
-            batch,
-            0,
+        header = BatchHeader(
             self._base_offset,
-            len(batch) - LENGTH_OVERHEAD,
+            0,
             self._leader_epoch,
             MAGIC,
             0,
@@ -328,9 +345,7 @@ class BatchBuilder:
             self._base_sequence,
             self.count,
         )
-        batch[HEADER_SIZE:] = payload
-        _CRC.pack_into(batch, 17, compute_crc(batch))
-        return batch
+        return assemble(header, self._payload, self._level)
 
 
 def build_batch(
@@ -348,18 +363,11 @@ def build_batch(
             (b"\0\0", varint(index), varint(len(key)), key, *_nullable(value), b"\0")  # the last: no headers
         )
         parts += (varint(len(body)), body)
-    payload: Buffer = b"".join(parts)
-    if codec != Codec.NONE:
-        payload = compress(codec, payload)
     attributes = codec | (TRANSACTIONAL if producer_id != NO_PRODUCER_ID else 0)
     count = len(entries)
-    batch = bytearray(HEADER_SIZE)
-    batch += payload
-    HEADER.pack_into(
-        batch,
+    header = BatchHeader(
         0,
         0,
-        len(batch) - LENGTH_OVERHEAD,
         NO_LEADER_EPOCH,
         MAGIC,
         0,
@@ -372,6 +380,17 @@ def build_batch(
         NO_SEQUENCE,
         count,
     )
+    return assemble(header, b"".join(parts))
+
+
+def assemble(header: BatchHeader, payload: Buffer, level: int | None = None) -> bytearray:
+    """A batch of this header and these records, not compressed yet; its length and checksum are put right."""
+    codec = header.codec
+    if codec != Codec.NONE and payload:
+        payload = compress(codec, payload, level)
+    batch = bytearray(HEADER_SIZE)
+    batch += payload
+    HEADER.pack_into(batch, 0, *header._replace(length=len(batch) - LENGTH_OVERHEAD))
     _CRC.pack_into(batch, 17, compute_crc(batch))
     return batch
 
