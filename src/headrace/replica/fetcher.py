@@ -16,6 +16,7 @@ from headrace.clock import Clock
 from headrace.peer.connection import PeerConnection
 from headrace.peer.peers import Peers
 from headrace.replica.partition import Partition
+from headrace.replica.truncation import agreed_end
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.fetch import (
     FetchPartition,
@@ -224,14 +225,7 @@ class ReplicaFetcher:
         self._resting[key] = self._clock.monotonic() + self._settings.backoff_ms / 1000
 
     def _cut(self, partition: Partition, epoch: int, end_offset: int) -> None:
-        """The leader's largest epoch not above ours ended at `end_offset` there: cut where the two agree."""
-        own_epoch, own_end = partition.log.end_offset_for(epoch)
-        if own_epoch < 0:
-            target = end_offset
-        elif own_epoch < epoch:
-            target = own_end
-        else:
-            target = min(own_end, end_offset)
+        target = agreed_end(partition.log, epoch, end_offset)
         log.info("%s: cut from %d to %d", partition, partition.log.log_end_offset, target)
         partition.truncate(target)
 
