@@ -1,8 +1,12 @@
-"""ListPartitionReassignments: which partitions are on the move, from where and to where. Any broker knows."""
+"""ListPartitionReassignments: which partitions are on the move, from where and to where.
+
+- The controller knows first; another broker passes the request on, and answers by itself when there is no controller.
+"""
 
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.forwarding import to_controller
 from headrace.cluster.reassignments import list_reassignments
 from headrace.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -10,7 +14,8 @@ from headrace.wire.messages.list_partition_reassignments import (
 )
 
 
-def handle(
+@to_controller
+async def handle(
     context: Context, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     return list_reassignments(context.services.cluster.image, request)
