@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from headrace.cluster.ids import format_id, random_id
 from headrace.config.broker import BrokerConfig
 from headrace.log.manager import LogManager
 
 FIRST_BROKER = 1
+BOOT_ID = "headrace.boot.id"
 
 
 class StartError(Exception):
@@ -24,11 +26,14 @@ class Identity:
     """Of the first directory: two lives of one broker have the same, two brokers never."""
     new: bool
     """A data directory is empty: whatever this broker held before, it does not any more."""
+    rebooted: bool = False
+    """The machine was started anew since this broker last started: what was not on disk is gone."""
 
 
 def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
     """What the data directories say, and the settings where they say nothing; StartError when they disagree."""
     broker_id, cluster_id, directory_id, new = config.node_id, None, None, False
+    rebooted = False
     for directory in logs.online_directories:
         meta = directory.read_meta()
         stored_id = meta.get("node.id") or meta.get("broker.id")
@@ -45,11 +50,13 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
             raise StartError(f"{directory.path} belongs to another cluster than the other data directories.")
         cluster_id = meta.get("cluster.id") or cluster_id
         directory_id = directory_id or meta.get("directory.id")
+        rebooted = rebooted or meta.get(BOOT_ID) not in (None, _boot_id())
     return Identity(
         FIRST_BROKER if broker_id is None else broker_id,
         cluster_id,
         directory_id or format_id(random_id()),
         new,
+        rebooted,
     )
 
 
@@ -62,13 +69,23 @@ def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str) -> N
         )
     for number, directory in enumerate(logs.online_directories):
         meta = directory.read_meta()
-        if meta.get("cluster.id") == cluster_id and "node.id" in meta and "directory.id" in meta:
-            continue
-        directory.write_meta(
-            {
-                "version": "1",
-                "cluster.id": cluster_id,
-                "node.id": str(identity.broker_id),
-                "directory.id": identity.directory_id if number == 0 else format_id(random_id()),
-            }
-        )
+        own = identity.directory_id if number == 0 else format_id(random_id())
+        certain = {
+            "version": "1",
+            "cluster.id": cluster_id,
+            "node.id": str(identity.broker_id),
+            "directory.id": meta.get("directory.id", own),
+        }
+        boot_id = _boot_id()
+        if boot_id is not None:
+            certain[BOOT_ID] = boot_id
+        if {name: meta.get(name) for name in certain} != certain:
+            directory.write_meta({**meta, **certain})
+
+
+def _boot_id() -> str | None:
+    """A name of the machine's present run; None where the system has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None

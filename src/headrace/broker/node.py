@@ -130,14 +130,16 @@ class Node:
         return logs
 
     def _registration(self, identity: Identity) -> Registration:
+        clean = all(directory.clean for directory in self.logs.online_directories)
         return Registration(
             identity.broker_id,
             self._advertised(),
             identity.directory_id,
             rack=self.config.string("broker.rack"),
             host=self.config.string("headrace.host") or socket.gethostname(),
-            kept_its_data=not identity.new,
-            stopped_cleanly=all(directory.clean for directory in self.logs.online_directories),
+            # Killed, a broker has everything it wrote; a machine that went down may not.
+            kept_its_data=not identity.new and (clean or not identity.rebooted),
+            stopped_cleanly=clean,
         )
 
     def _follow_settings(self) -> None:
