@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from headrace.api.context import Context
 from headrace.api.verification import Verification
-from headrace.broker.outbox import Reply
 from headrace.clock import Timer
 from headrace.log.producers import VerificationGuard
 from headrace.log.validation import RecordsRefused
@@ -152,7 +151,7 @@ class _Waiting:
     ) -> None:
         self._context = context
         self._replies = replies
-        self._place: Reply = context.connection.outbox.reserve()
+        self._place = context.connection.outbox.reserve()
         self._timer: Timer = context.services.clock.call_later(request.timeout_ms / 1000, self._expired)
         self._waits = [
             (partition, offset, self._told(partition, told, position, request.acks))

@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from headrace.broker.services import Services
 from headrace.log.producers import VerificationGuard
 from headrace.replica.partition import Partition
 from headrace.transactions.metadata import TopicPartition
 from headrace.wire.batch import parse_header
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.produce import TOPIC_IDS, ProduceRequest
+
+if TYPE_CHECKING:
+    from headrace.broker.services import Services
 
 log = logging.getLogger("headrace.transactions")
 
