@@ -249,6 +249,20 @@ async def test_a_broker_that_stops_in_good_order_hands_its_leaders_over_first(cl
     assert {partition.leader for partition in second.image.topics["alone"].partitions} == {1, 2}
 
 
+async def test_a_broker_is_forgotten_for_good_unless_it_is_alive(cluster: Cluster) -> None:
+    first = await cluster.start(1)
+    await cluster.start(2)
+    await create(first, "orders", 2, 2)
+    await cluster.stop(2)
+    await asyncio.wait_for(first.until(lambda image: image.brokers[2].fenced), 20)
+    await first.admin.unregister_broker(2)
+    assert 2 not in first.image.brokers
+    offset = first.image.offset
+    await first.admin.unregister_broker(1)
+    await asyncio.wait_for(first.until(lambda image: image.offset > offset + 1 and image.active(1)), 20)
+    assert {partition.leader for partition in first.image.topics["orders"].partitions} == {1}
+
+
 async def test_two_brokers_with_one_id_are_told_apart(cluster: Cluster) -> None:
     await cluster.start(1, {"zookeeper.session.timeout.ms": "100"})
     assert cluster.store is not None

@@ -244,6 +244,8 @@ class Controller:
         await self._submit(
             lambda image: Outcome(None, brokers.unregister(image, broker_id, self._unclean(image)))
         )
+        # One that is alive is noted again.
+        self._brokers_changed.set()
 
     async def apply(self, decide: Callable[[MetadataImage], Outcome[T]]) -> T:
         """Any other operation: `decide` looks at the latest image and says what to change and what to answer."""
