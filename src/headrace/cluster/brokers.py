@@ -27,10 +27,7 @@ def register(
     it could be elected. One that did not stop cleanly leads on only under a new epoch.
     """
     edits = PartitionEdits()
-
-    def acceptable(candidate: int) -> bool:
-        return candidate == broker.id or image.active(candidate)
-
+    acceptable = (_active(image) | {broker.id}).__contains__
     for topic, index, partition in image.partitions_of(broker.id):
         isr = partition.isr
         if not kept_its_data and broker.id in isr:
@@ -67,10 +64,7 @@ def begin_shutdown(image: MetadataImage, broker_id: int, unclean: Unclean) -> Ou
         raise _not_registered(broker_id)
     edits = PartitionEdits()
     remaining = 0
-
-    def acceptable(candidate: int) -> bool:
-        return candidate != broker_id and image.active(candidate)
-
+    acceptable = (_active(image) - {broker_id}).__contains__
     for topic, index, partition in image.partitions_of(broker_id):
         others = tuple(member for member in partition.isr if member != broker_id)
         if not any(map(acceptable, others)):
@@ -95,10 +89,7 @@ def unregister(image: MetadataImage, broker_id: int, unclean: Unclean) -> list[C
 
 def _without(image: MetadataImage, broker_id: int, unclean: Unclean) -> PartitionEdits:
     edits = PartitionEdits()
-
-    def acceptable(candidate: int) -> bool:
-        return candidate != broker_id and image.active(candidate)
-
+    acceptable = (_active(image) - {broker_id}).__contains__
     for topic, index, partition in image.partitions_of(broker_id):
         if broker_id not in partition.isr and partition.leader != broker_id:
             continue
@@ -106,6 +97,10 @@ def _without(image: MetadataImage, broker_id: int, unclean: Unclean) -> Partitio
         election = Election.UNCLEAN if unclean(topic.name) else Election.ONLINE
         edits.put(topic, index, next_state(partition, acceptable, election=election, isr=others))
     return edits
+
+
+def _active(image: MetadataImage) -> set[int]:
+    return {broker.id for broker in image.brokers.values() if broker.active}
 
 
 def _not_registered(broker_id: int) -> KafkaError:

@@ -61,7 +61,7 @@ def next_state(
         if leader != NO_LEADER:
             target_isr = (leader,)
             target_recovering = True
-    left = not set(partition.replicas) <= set(target_replicas)
+    left = target_replicas is not partition.replicas and not set(partition.replicas) <= set(target_replicas)
     raised = leader != partition.leader or left or (new_epoch and leader != NO_LEADER)
     state = Partition(
         replicas=target_replicas,
