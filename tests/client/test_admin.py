@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 
-from headrace.client import Admin, BrokerError, ConfigError, Consumer, Producer, TopicPartition
+from headrace.client import Admin, AsyncAdmin, BrokerError, ConfigError, Consumer, Producer, TopicPartition
 
 NewTopic = Callable[..., str]
 
@@ -86,3 +87,15 @@ def test_a_cluster_that_does_not_answer_is_told_in_a_sentence() -> None:
                 admin.topics()
             with pytest.raises(BrokerError, match=r"got no answer within 0\.3 s"):
                 admin.groups()
+
+
+async def test_the_asyncio_admin_has_the_same_calls(bootstrap: str, new_topic: NewTopic) -> None:
+    public = {name for name in vars(Admin) if not name.startswith("_")}
+    assert public <= set(dir(AsyncAdmin))
+    name = new_topic(2)
+    async with AsyncAdmin(bootstrap) as admin:
+        described, partitions = await asyncio.gather(admin.topic(name), admin.partitions_of(name))
+        assert [TopicPartition(name, each.number) for each in described.partitions] == partitions
+        await admin.add_partitions(name, 3)
+        with pytest.raises(BrokerError, match="creating topic"):
+            await admin.create_topic(name)

@@ -195,15 +195,17 @@ async def test_async_handlers_are_guarded_too(store: Store) -> None:
 def test_an_effect_is_marked_when_the_store_comes_back(redis_server: Any) -> None:
     store = RedisStore(redis_server.client())
     effects: list[int] = []
+    back = threading.Timer(0.3, redis_server.start)
 
     @Once("n", store, lease=30)
     def handle(record: Record) -> None:
         effects.append(1)
         if len(effects) == 1:
             redis_server.kill()
-            threading.Timer(0.3, redis_server.start).start()
+            back.start()
 
     handle(record())
+    back.join()
     handle(record())
     assert len(effects) == 1
 
