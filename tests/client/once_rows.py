@@ -1,5 +1,4 @@
-"""The ways of `once`, one class for each row of the table in docs/delivery.md; also a program that gets
-killed.
+"""The ways of `once`, one class for each row of the table in docs/delivery.md; and a program to kill.
 
 Run as `python once_rows.py ROW FOLDER REDIS_SOCKET DATABASE_URL ID OFFSET` it handles one record and kills
 itself right after the effect.

@@ -1,5 +1,4 @@
-"""The delivery choices when a consumer is killed with -9 or a connection is cut: the tables of
-docs/delivery.md."""
+"""The delivery choices of docs/delivery.md: consumers killed with -9, connections cut."""
 
 from __future__ import annotations
 

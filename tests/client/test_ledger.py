@@ -1,5 +1,4 @@
-"""Two members that book transfers into one ledger and are killed again and again: every booking is there
-once."""
+"""Two members book transfers into one ledger and are killed again and again: each booking is there once."""
 
 from __future__ import annotations
 

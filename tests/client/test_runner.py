@@ -1,5 +1,4 @@
-"""The runners against a broker: order, retries, dead letters, commits, back-pressure, rebalances,
-stopping."""
+"""The runners against a broker: order, retries, dead letters, commits, back-pressure, rebalances."""
 
 from __future__ import annotations
 

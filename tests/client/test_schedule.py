@@ -1,5 +1,4 @@
-"""Order per key, retries that hold up only their own key, and commits that never pass an unfinished
-record."""
+"""Order per key, retries that hold up only their key, commits that never pass an unfinished record."""
 
 from __future__ import annotations
 

@@ -356,8 +356,7 @@ class AsyncConsumer(Generic[RK, RV]):
         await self.close(handled=error is None)
 
     async def _fetch(self, timeout: float) -> None:
-        """Fill ``_ready``. The fetch goes on in its thread if this task is cancelled, and is not
-        forgotten."""
+        """Fill ``_ready``. If this task is cancelled, the fetch goes on in its thread and is kept."""
         if self._under_way is None:
             limit = self.sync.settings.max_poll_records
 

@@ -99,6 +99,7 @@ class Consumer(Generic[K, V]):
         self._user_on_commit = on_commit
         self._positions = Positions()
         self._assigned: set[TopicPartition] = set()
+        self._just_gone: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
         self._waiting_error: KafkaError | None = None
         self._callback_error: Exception | None = None
@@ -183,8 +184,7 @@ class Consumer(Generic[K, V]):
     # Reading
 
     def poll(self, timeout: float = 1.0, *, max_records: int | None = None) -> list[Record[K, V]]:
-        """The records that are ready, at most max.poll.records, waiting up to ``timeout`` seconds for the
-        first.
+        """The records that are ready, at most max.poll.records; waits ``timeout`` seconds for the first.
 
         What the previous poll returned counts as handled from here on.
         """
@@ -200,16 +200,17 @@ class Consumer(Generic[K, V]):
             yield from self.poll(max_records=1)
 
     def fetch(self, timeout: float, max_records: int) -> list[Record[K, V]]:
-        """Records without changing what counts as handled; ``hand_out`` must follow when the program gets
-        them."""
+        """Records, without counting them as given to the program: ``hand_out`` does that."""
         self._raise_waiting()
         messages: list[Message] = []
+        self._just_gone.clear()
         try:
             first = self.librdkafka.poll(timeout)
             if first is not None:
-                messages.append(first)
-                if max_records > 1:
-                    messages += self.librdkafka.consume(max_records - 1, 0)
+                more = self.librdkafka.consume(max_records - 1, 0) if max_records > 1 else []
+                # A rebalance during the second call may have taken away the partition of the first record.
+                taken = (first.topic(), first.partition()) in self._just_gone
+                messages = more if taken else [first, *more]
         except KafkaException as error:
             raise broker_error(error, "reading") from error
         except RuntimeError as error:
@@ -276,8 +277,7 @@ class Consumer(Generic[K, V]):
     def commit_async(
         self, offsets: Offsets | Record[Any, Any] | Iterable[Record[Any, Any]] | None = None
     ) -> None:
-        """Commit without waiting or retrying; the ``on_commit`` of the consumer hears the outcome in a later
-        poll."""
+        """Commit without waiting or retrying; ``on_commit`` hears the outcome in a later poll."""
         wanted = self._to_commit(offsets)
         if wanted:
             try:
@@ -287,8 +287,7 @@ class Consumer(Generic[K, V]):
             self._positions.committed(wanted)
 
     def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, int | None]:
-        """The group's committed offsets, None where there is none; of the whole assignment when none are
-        named."""
+        """The group's committed offsets, None where there is none; by default of the assignment."""
         self._need_group()
         asked = to_librdkafka(dict.fromkeys(partitions or self._assigned))
         try:
@@ -401,8 +400,7 @@ class Consumer(Generic[K, V]):
         return self._positions.starts()
 
     def rewind(self) -> None:
-        """Go back to the first record that was returned and not committed, in every partition still
-        assigned."""
+        """Go back, in every partition, to the first record that was returned and not committed."""
         for partition, offset in self._positions.starts().items():
             self.seek(partition, offset)
 
@@ -433,14 +431,14 @@ class Consumer(Generic[K, V]):
 
     def _forget(self, gone: Collection[TopicPartition]) -> None:
         self._positions.gone(gone)
+        self._just_gone.update(gone)
         self._assigned.difference_update(gone)
         self._paused.difference_update(gone)
 
     def _call_back(
         self, callback: Callable[[Collection[TopicPartition]], Any] | None, about: set[TopicPartition]
     ) -> Any:
-        """Run a rebalance callback; its exception must not pass through librdkafka, so the next poll raises
-        it."""
+        """Run a rebalance callback; what it raises cannot pass librdkafka, so the next poll raises it."""
         if callback is None:
             return None
         try:

@@ -99,8 +99,7 @@ class DeadLetterBox:
         self._settled = self._read_settled()
 
     def letters(self, *, settled: bool = False) -> Iterator[DeadLetter]:
-        """The letters there are now, by partition and offset; with ``settled``, also those already
-        settled."""
+        """The letters there are now, by partition and offset; ``settled`` ones only if asked for."""
         for partition in self._partitions:
             for record in self._read(partition):
                 done = record.offset in self._settled[partition]
@@ -137,8 +136,7 @@ class DeadLetterBox:
             return self._settle(chosen, send)
 
     def drop(self, chosen: Callable[[DeadLetter], bool] = lambda letter: True) -> int:
-        """Settle the chosen letters without sending them, and delete what is settled from the beginning
-        on."""
+        """Settle the chosen letters without sending them; what is settled at the beginning is deleted."""
         dropped = self._settle(chosen, lambda letter: None)
         firsts = {partition: self._settled[partition].first for partition in self._partitions}
         starts = self._admin.offsets("earliest", self._partitions)

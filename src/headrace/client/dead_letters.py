@@ -47,8 +47,7 @@ def own_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
 
 
 class DeadLetters:
-    """Writes dead letters; makes their topic, with as many partitions as the original, when it is first
-    needed."""
+    """Writes dead letters; makes their topic when it is first needed, as wide as the original."""
 
     def __init__(self, connection: dict[str, object], name: Callable[[str], str] = default_name) -> None:
         self._connection = connection

@@ -25,8 +25,7 @@ class MissingExtra(ClientError, ImportError):
 
 
 class BrokerError(ClientError):
-    """The cluster refused a request or could not be reached; ``code`` is Kafka's error code (negative:
-    local)."""
+    """The cluster refused, or could not be reached; ``code`` is Kafka's error code (negative: local)."""
 
     def __init__(self, message: str, code: int = KafkaError.UNKNOWN, *, retriable: bool = False) -> None:
         super().__init__(message)
@@ -51,8 +50,7 @@ class FencedError(BrokerError):
 
 
 class TransactionAborted(BrokerError):
-    """The transaction was rolled back; nothing of it is visible to read_committed consumers. It may be tried
-    again."""
+    """The transaction was rolled back and read_committed consumers see nothing of it. Try it again."""
 
 
 class SerializationError(ClientError, ValueError):
@@ -64,8 +62,7 @@ class DeserializationError(ClientError, ValueError):
 
 
 class TryLater(ClientError):
-    """Raised in a handler: the record is fine, the moment is not. It comes again and no attempt is
-    counted."""
+    """Raised in a handler: not now. The record comes again, and no attempt is counted."""
 
     def __init__(self, message: str, delay: float | None = None) -> None:
         super().__init__(message)
@@ -88,8 +85,7 @@ def explain(error: KafkaError) -> str:
 
 
 def broker_error(cause: KafkaException | KafkaError, doing: str) -> BrokerError:
-    """The exception to raise for ``cause``; ``doing`` says what was being tried, as in "creating topic
-    orders"."""
+    """The exception to raise; ``doing`` says what was being tried, as in "creating topic orders"."""
     error = kafka_error(cause)
     kind = FencedError if error.code() in _FENCED else BrokerError
     return kind(f"{doing} failed: {explain(error)}", error.code(), retriable=error.retriable())

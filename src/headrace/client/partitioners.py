@@ -40,8 +40,7 @@ class RoundRobin:
 
 
 class Sticky:
-    """Fill a batch for one partition, then choose another at random, whatever the key: fewer, larger
-    batches."""
+    """Fill a batch for one partition, then choose another at random, whatever the key."""
 
     def __init__(self, batch_size: int = 16_384) -> None:
         self._batch_size = batch_size
@@ -150,8 +149,7 @@ class Simulation:
 
     @property
     def fewest_share(self) -> float:
-        """The share that must move whatever the partitioner, if the new partitions are to get an equal
-        part."""
+        """The share that any partitioner must move to give the new partitions an equal part."""
         return abs(self.after - self.before) / max(self.after, self.before)
 
     @property
@@ -190,8 +188,7 @@ def _another(current: int, partitions: int) -> int:
 
 @lru_cache(maxsize=64)
 def _slot_table(slots: int, partitions: int) -> list[int]:
-    """Owner of each slot, built as if the partitions had been added one by one: a function of the count
-    alone."""
+    """Owner of each slot, as if partitions had been added one by one: depends on the count alone."""
     owned = [list(range(slots))]
     fullest = [(-slots, 0)]
     for newcomer in range(1, partitions):

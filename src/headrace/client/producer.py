@@ -1,5 +1,4 @@
-"""Sending records and waiting, or not, for their acknowledgement. Owns the librdkafka producer and its poll
-thread.
+"""Sending records, and waiting for acknowledgements or not. Owns the librdkafka producer.
 
 ``send`` gives a Future, ``send_and_wait`` the result, ``send_and_forget`` nothing but a count of failures.
 Callbacks and futures are served by one background thread.
@@ -47,8 +46,7 @@ _LIBRDKAFKA_OWN = ("random", "consistent", "consistent_random", "murmur2_random"
 
 
 class ProducerCore(Generic[K, V]):
-    """What the sync and the asyncio producer share: settings, serialization, partitioning, the poll
-    thread."""
+    """What the sync and the asyncio producer share: settings, serialization, partitioning, polling."""
 
     def __init__(
         self,
@@ -98,8 +96,7 @@ class ProducerCore(Generic[K, V]):
         on_delivery: Callable[[KafkaError | None, Message], None],
         max_block: float,
     ) -> None:
-        """Hand the record to librdkafka, waiting up to ``max_block`` seconds for room; then raises
-        BufferError."""
+        """Hand the record to librdkafka; BufferError if there is no room within ``max_block`` seconds."""
         if self._closed.is_set():
             raise ConfigError("the producer is closed")
         key_bytes = self._serialize_key(key)
@@ -231,8 +228,7 @@ class Producer(ProducerCore[K, V]):
         timestamp: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Future[RecordMetadata]:
-        """Send; the Future gives the RecordMetadata or raises DeliveryError. ``on_delivery`` is called as
-        well."""
+        """Send; the Future gives the RecordMetadata or raises DeliveryError."""
         future: Future[RecordMetadata] = Future()
         future.set_running_or_notify_cancel()
 
@@ -280,8 +276,7 @@ class Producer(ProducerCore[K, V]):
         self._enqueue(topic, value, key, partition, headers, timestamp, self.count_failure)
 
     def transaction(self, consumer: Consumer[Any, Any] | None = None) -> Transaction:
-        """A ``with`` block whose records, and the consumer's offsets, are committed together or not at
-        all."""
+        """A ``with`` block: its records and the consumer's offsets are committed together or not at all."""
         return self._transaction.including(consumer)
 
     def _enqueue(

@@ -77,8 +77,7 @@ def pydantic(model: type[M]) -> Serializer[M]:
 def avro(
     schema: Mapping[str, object] | str, *, reader_schema: Mapping[str, object] | str | None = None
 ) -> Serializer[Any]:
-    """Avro's binary encoding without a header; both ends know the schema (given as a mapping or as JSON
-    text).
+    """Avro's binary encoding without a header; both ends know the schema (a mapping or JSON text).
 
     ``reader_schema`` decodes records written with ``schema`` into a newer shape, by Avro's resolution rules.
     """

@@ -59,8 +59,7 @@ class Transaction:
         return self
 
     def begin(self) -> None:
-        """Open the transaction. The first time, it also fences older producers with the same
-        transactional.id."""
+        """Open the transaction; the first one also fences older producers with the same id."""
         if not self._initialized:
             self._insist("starting transactions", self._librdkafka.init_transactions)
             self._initialized = True
@@ -114,8 +113,7 @@ class Transaction:
             log.warning("after %s: %s", type(error).__name__, failure)
 
     def _insist(self, doing: str, step: Callable[[float], object]) -> None:
-        """Run one step, again while librdkafka says it may be tried again, at most for
-        transaction.timeout.ms."""
+        """Run one step, for up to transaction.timeout.ms while librdkafka says it may be tried again."""
         deadline = time.monotonic() + self._settings.transaction_timeout
         while True:
             try:

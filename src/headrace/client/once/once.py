@@ -114,8 +114,7 @@ class Once:
         return token
 
     def _end(self, record: Record[Any, Any], token: str) -> None:
-        """Mark it done, trying for as long as the claim lasts: the effect is there and must not come
-        again."""
+        """Mark it done, trying for as long as the claim lasts: the effect is there already."""
         deadline = time.monotonic() + (self._lease or 0)
         while True:
             try:

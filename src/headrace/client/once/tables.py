@@ -18,8 +18,7 @@ from headrace.client.errors import ConfigError
 from headrace.client.once.store import StoreUnavailable
 
 KEY = sa.LargeBinary(255).with_variant(mysql.VARBINARY(255), "mysql", "mariadb")
-"""Compared byte by byte everywhere: MariaDB's text comparison takes "A" for "a" and ignores trailing
-blanks."""
+"""Compared byte by byte; as text, MariaDB takes "A" for "a" and ignores trailing blanks."""
 
 
 class now_millis(FunctionElement[int]):
@@ -88,8 +87,7 @@ def reachable() -> Iterator[None]:
 
 @contextmanager
 def unless_passing() -> Iterator[None]:
-    """Around a handler's statements: only what passes by itself makes the record wait, the rest is an
-    error."""
+    """Around a handler's statements: only what passes by itself makes the record wait."""
     try:
         yield
     except sa.exc.DBAPIError as error:

@@ -1,5 +1,4 @@
-"""An outbox in a folder of files: ``send`` returns when the record is on the disk, a relay brings it to
-Kafka.
+"""An outbox in a folder: ``send`` returns when the record is on the disk, a relay brings it to Kafka.
 
 Owns the folder: numbered journal files and ``sent``, the position up to which all is acknowledged. Losing
 the last ``sent`` only repeats records, with the same ids; a file whose entries have all been sent is

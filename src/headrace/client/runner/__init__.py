@@ -1,2 +1,1 @@
-"""Consumers that people would otherwise write by hand: concurrent, in order, retrying, committing what is
-done."""
+"""Consumers that run themselves: concurrent, in order, retrying, committing what is done."""

@@ -1,5 +1,4 @@
-"""What the threaded and the asyncio runner share: options, decisions about failures, hooks, what to
-commit."""
+"""What both runners share: options, decisions about failures, hooks, what to commit."""
 
 from __future__ import annotations
 

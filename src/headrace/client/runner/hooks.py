@@ -1,5 +1,4 @@
-"""What a runner tells the outside: an interface, and its two implementations for Prometheus and
-OpenTelemetry.
+"""What a runner tells the outside: an interface, and hooks for Prometheus and OpenTelemetry.
 
 A hook that fails is logged and never disturbs a record.
 """
@@ -93,8 +92,7 @@ class Metrics(Hook):
 
 
 class Tracing(Hook):
-    """A span for each call of the handler, child of the span whose context travels in the record's
-    headers."""
+    """A span for each call of the handler, child of the one whose context is in the headers."""
 
     def __init__(self, tracer: Tracer | None = None) -> None:
         self._trace = require("opentelemetry.trace", "tracing", "Tracing")

@@ -1,5 +1,4 @@
-"""When a failed record is tried again: growing delays, a last attempt, and errors that are not tried
-again."""
+"""When a failed record is tried again: growing delays, a last attempt, hopeless errors."""
 
 from __future__ import annotations
 

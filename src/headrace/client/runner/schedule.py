@@ -54,8 +54,7 @@ class Task:
 
     @property
     def may_run(self) -> bool:
-        """True for what runs already, too: a running record is never after the limit until it is
-        abandoned."""
+        """True for what runs already, too, until it is abandoned."""
         return self.record.offset <= self.progress.limit
 
 
