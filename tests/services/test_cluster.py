@@ -336,6 +336,16 @@ def test_rules_apply_from_general_to_particular_and_by_priority() -> None:
     assert to_configurators([URL.parse("empty://0.0.0.0/a.B?category=configurators")]) == []
 
 
+def test_a_rule_with_a_slip_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    good = URL.parse("override://0.0.0.0/a.B?timeout=5")
+    slips = [URL.parse(f"override://0.0.0.0/a.B?{p}") for p in ("timeout=soon", "find.retries=1.5")]
+    assert [rule.url for rule in to_configurators([*slips, URL.parse("bend://0.0.0.0/a.B?x=1"), good])] == [
+        good
+    ]
+    assert "timeout=soon is not a whole number" in caplog.text
+    assert "there is no configurator 'bend'" in caplog.text
+
+
 def routed(rule: str, **parameters: object) -> list[int]:
     providers = [Provider(1, region="north"), Provider(2, region="south")]
     url = URL("condition", "0.0.0.0", 0, "com.acme.Api", {"rule": encode(rule)}).add(parameters)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.services import ConfigError
-from headrace.services.url import URL, build_key, decode, encode, is_match, parse_address, parse_addresses
+from headrace.services.addresses import is_match, parse_address, parse_addresses
+from headrace.services.url import URL, build_key, decode, encode
 
 FULL = "dubbo://alice:secret@10.0.0.1:20880/ctx/com.acme.Shop?group=g&interface=com.acme.Shop&version=1.0"
 

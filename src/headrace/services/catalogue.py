@@ -6,12 +6,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.services.addresses import parse_address
 from headrace.services.config.complete import REGISTRY_SERVICE
 from headrace.services.errors import ServicesError
 from headrace.services.metadata import MetadataIdentifier
 from headrace.services.registry.base import CATEGORIES
 from headrace.services.runtime import Runtime
-from headrace.services.url import ANY, URL, parse_address
+from headrace.services.url import ANY, URL
 
 
 @dataclass(slots=True)

@@ -43,23 +43,38 @@ class GenericService(ABC):
 
 def generalize(value: object) -> object:
     """A value without classes: beans and unregistered Java objects as maps, enums as their names."""
-    if value is None or isinstance(value, bool | int | float | str | bytes):
-        return value.name if isinstance(value, enum.Enum) else value
+    return _generalize(value, {})
+
+
+def _generalize(value: object, seen: dict[int, object]) -> object:
     if isinstance(value, enum.Enum):
         return value.name
-    if isinstance(value, JavaObject):
-        return {"class": value.class_name, **{key: generalize(item) for key, item in value.fields.items()}}
-    if isinstance(value, Mapping):
-        return {generalize(key): generalize(item) for key, item in value.items()}
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    if id(value) in seen:  # what refers back to itself goes on doing so
+        return seen[id(value)]
     if isinstance(value, set | frozenset):
-        return {generalize(item) for item in value}
+        return {_generalize(item, seen) for item in value}
     if isinstance(value, Sequence):
-        return [generalize(item) for item in value]
-    if is_bean(type(value)) and not isinstance(value, BaseException):
+        items: list[object] = []
+        seen[id(value)] = items
+        items += [_generalize(item, seen) for item in value]
+        return items
+    fields: dict[object, object] = {}
+    seen[id(value)] = fields
+    if isinstance(value, JavaObject):
+        fields["class"] = value.class_name
+        fields |= {key: _generalize(item, seen) for key, item in value.fields.items()}
+    elif isinstance(value, Mapping):
+        fields |= {_generalize(key, seen): _generalize(item, seen) for key, item in value.items()}
+    elif is_bean(type(value)) and not isinstance(value, BaseException):
         name = java_name(type(value))
-        fields = DEFAULT_CLASSES.by_name[name].fields
-        return {"class": name, **{f.java_name: generalize(getattr(value, f.attribute)) for f in fields}}
-    return value
+        fields["class"] = name
+        for field in DEFAULT_CLASSES.by_name[name].fields:
+            fields[field.java_name] = _generalize(getattr(value, field.attribute), seen)
+    else:
+        return value
+    return fields
 
 
 def generic_exception(error: BaseException) -> JavaException:

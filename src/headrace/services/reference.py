@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from dataclasses import dataclass, field
@@ -57,6 +58,7 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
         self._model: InterfaceModel | None = None
         self._invoker: Invoker | None = None
         self._proxies: dict[bool, Any] = {}
+        self._creating = asyncio.Lock()  # several threads may ask for the service first
 
     # -- what it is --------------------------------------------------------------------------------------
 
@@ -137,9 +139,10 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
             raise ServicesError(
                 f"The invoker of ReferenceConfig({self.url or self.id}) has already destroyed!"
             )
-        if self._invoker is None:
-            self.prepare()
-            self._invoker = await self._create()
+        async with self._creating:
+            if self._invoker is None:
+                self.prepare()
+                self._invoker = await self._create()
         if asynchronous not in self._proxies:
             factory = points.PROXIES.get(self._invoker.url.get("proxy", "python"))()
             self._proxies[asynchronous] = factory.get_proxy(
@@ -179,7 +182,7 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
     async def _create(self) -> Invoker:
         parameters = self._parameters()
         if self._stays_here(parameters):
-            local = URL("injvm", LOCALHOST, 0, self.model.name, parameters)
+            local = URL("injvm", LOCALHOST, 0, self.model.name, parameters).remove("register.ip")
             logger.info("Using injvm service %s", self.model.name)
             invoker = await self.runtime.refer(self.model, local)
         else:

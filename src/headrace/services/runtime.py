@@ -29,6 +29,7 @@ from headrace.services.config.settings import (
     RegistryConfig,
 )
 from headrace.services.errors import ConfigError, ServicesError
+from headrace.services.filters.accesslog import flush_access_logs
 from headrace.services.filters.chain import build_chain
 from headrace.services.interface import InterfaceModel
 from headrace.services.invoker import Invoker
@@ -73,6 +74,7 @@ class Runtime:
         self._registries: dict[str, Registry] = {}
         self._metadata_reports: dict[str, MetadataReport] = {}
         self._later: set[asyncio.Task[None]] = set()
+        self._connecting = asyncio.Lock()  # two services may be first to need a registry
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # only for starting and ending the loop's thread
@@ -155,21 +157,20 @@ class Runtime:
     async def registry(self, url: URL) -> Registry:
         """The registry at a URL, connected on first use and shared by all who name it."""
         key = f"{url.identity}?group={url.get('group')}"
-        if key not in self._registries:
-            registry = points.REGISTRIES.get(url.protocol)(url)
-            self._registries[key] = registry
-            try:
+        async with self._connecting:
+            if key not in self._registries:
+                registry = points.REGISTRIES.get(url.protocol)(url)
                 await registry.start()
-            except BaseException:
-                self._registries.pop(key, None)
-                raise
+                self._registries[key] = registry
         return self._registries[key]
 
     async def report(self, url: URL) -> MetadataReport:
-        if url.identity not in self._metadata_reports:
-            report = points.METADATA_REPORTS.get(url.protocol)(url)
-            await report.start()
-            self._metadata_reports[url.identity] = report
+        """The metadata report at a URL, likewise."""
+        async with self._connecting:
+            if url.identity not in self._metadata_reports:
+                report = points.METADATA_REPORTS.get(url.protocol)(url)
+                await report.start()
+                self._metadata_reports[url.identity] = report
         return self._metadata_reports[url.identity]
 
     def random_port(self, protocol: str, host: str, first: int) -> int:
@@ -253,6 +254,8 @@ class Runtime:
         self._protocols.clear()
         self._registries.clear()
         self._metadata_reports.clear()
+        self._connecting = asyncio.Lock()
+        flush_access_logs()
         self.provider_models.clear()
         self.consumer_models.clear()
 

@@ -5,12 +5,15 @@ A rule names whom it is for (host, port, application, side, `~`-conditions); eve
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 
 from headrace.services import points
 from headrace.services.net import local_host
 from headrace.services.url import ANY, ANYHOST, URL
+
+logger = logging.getLogger("headrace.services.cluster")
 
 # Parameters of a rule that say whom it is for or how it is stored, and so are never set on a URL.
 _CONDITIONS = frozenset(
@@ -29,6 +32,24 @@ _CONDITIONS = frozenset(
         "providerAddresses",
         "interface",
         "anyhost",
+    )
+)
+
+_NUMBERS = frozenset(
+    (
+        "timeout",
+        "retries",
+        "weight",
+        "warmup",
+        "executes",
+        "actives",
+        "accepts",
+        "payload",
+        "heartbeat",
+        "connections",
+        "forks",
+        "tps",
+        "priority",
     )
 )
 
@@ -107,8 +128,22 @@ def to_configurators(urls: Iterable[URL]) -> list[Configurator]:
         if not set(url.parameters) - {"anyhost"}:
             configurators.clear()
             continue
+        problem = _problem(url)
+        if problem is not None:
+            logger.error("The rule %s is left out: %s", url, problem)
+            continue
         configurators.append(points.CONFIGURATORS.get(url.protocol)(url))
     return sorted(configurators, key=lambda configurator: configurator.rank)
+
+
+def _problem(rule: URL) -> str | None:
+    """Why a rule cannot be obeyed; a slip of an administrator's must not break a live service."""
+    if not points.CONFIGURATORS.has(rule.protocol):
+        return f"there is no configurator {rule.protocol!r}"
+    for key, value in rule.parameters.items():
+        if key.rpartition(".")[2] in _NUMBERS and not value.removeprefix("-").isdecimal():
+            return f"{key}={value} is not a whole number"
+    return None
 
 
 def configure(configurators: Iterable[Configurator], url: URL) -> URL:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from headrace.services.addresses import parse_address, parse_addresses
 from headrace.services.config.base import Config
 from headrace.services.config.settings import (
     ApplicationConfig,
@@ -21,7 +22,7 @@ from headrace.services.config.settings import (
     copy_unset,
 )
 from headrace.services.net import is_any, local_host
-from headrace.services.url import ANYHOST, LOCALHOST, URL, parse_address, parse_addresses, to_query
+from headrace.services.url import ANYHOST, LOCALHOST, URL, to_query
 
 if TYPE_CHECKING:
     from headrace.services.runtime import Runtime

@@ -72,17 +72,29 @@ class AccessLogFile:
         self._waiting.append(line)
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(WRITE_SECONDS, self._flush, loop)
+            self._timer = loop.call_later(WRITE_SECONDS, self._write_later, loop)
 
-    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _write_later(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
+        loop.run_in_executor(None, self._write, self._take())
+
+    def flush(self) -> None:
+        """Write now what waits, because the loop is about to end."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._write(self._take())
+
+    def _take(self) -> list[str]:
         lines, self._waiting = self._waiting, []
         dropped, self._dropped = self._dropped, 0
         if dropped:
             logger.warning("The access log %s could not keep up: %d lines were dropped", self._path, dropped)
-        loop.run_in_executor(None, self._write, lines)
+        return lines
 
     def _write(self, lines: list[str]) -> None:
+        if not lines:
+            return
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._set_aside()
@@ -99,6 +111,11 @@ class AccessLogFile:
 
 
 _files: dict[Path, AccessLogFile] = {}
+
+
+def flush_access_logs() -> None:
+    for file in _files.values():
+        file.flush()
 
 
 def log_file(path: Path) -> AccessLogFile:

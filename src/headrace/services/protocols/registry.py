@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headrace.services.addresses import is_match
 from headrace.services.cluster.configurator import Configurator, configure, to_configurators
 from headrace.services.cluster.directory import refer_through_registry
 from headrace.services.errors import ConfigError
@@ -18,7 +19,7 @@ from headrace.services.interface import InterfaceModel
 from headrace.services.invoker import Invoker, WrappedInvoker
 from headrace.services.protocols.base import Exporter, Protocol
 from headrace.services.registry.base import Registry
-from headrace.services.url import URL, is_match
+from headrace.services.url import URL
 
 if TYPE_CHECKING:
     from headrace.services.runtime import Runtime

@@ -15,8 +15,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Protocol
 
+from headrace.services.addresses import is_match
 from headrace.services.errors import RegistryError
-from headrace.services.url import URL, is_match
+from headrace.services.url import URL
 
 logger = logging.getLogger("headrace.services.registry")
 

@@ -15,9 +15,10 @@ import os
 import uuid
 from pathlib import Path
 
+from headrace.services.addresses import is_match
 from headrace.services.config.complete import REGISTRY_SERVICE
 from headrace.services.registry.base import NotifyListener, Registry, categories_of, with_empty
-from headrace.services.url import ANY, URL, decode, encode, is_match
+from headrace.services.url import ANY, URL, decode, encode
 
 logger = logging.getLogger("headrace.services.registry")
 

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from headrace.services.addresses import is_match
 from headrace.services.registry.base import (
     NotifyListener,
     Registry,
@@ -20,7 +21,7 @@ from headrace.services.registry.base import (
     with_empty,
 )
 from headrace.services.registry.zk import ZooKeeperConnection
-from headrace.services.url import ANY, URL, decode, encode, is_match
+from headrace.services.url import ANY, URL, decode, encode
 
 logger = logging.getLogger("headrace.services.registry")
 

@@ -135,6 +135,7 @@ class ExchangeClient:
         self._reconnecting: asyncio.Task[None] | None = None
         self._pulse = Pulse(url)
         self._closed = False
+        self._tried = False
         self.references = 1
 
     @property
@@ -143,7 +144,9 @@ class ExchangeClient:
 
     @property
     def is_available(self) -> bool:
-        return self.is_connected and self._connection is not None and not self._connection.read_only
+        if not self._tried:  # a lazy reference: nobody knows yet, so the first call may find out
+            return True
+        return self._connection is not None and self._connection.is_open and not self._connection.read_only
 
     async def connect(self) -> ClientConnection:
         """The open connection, made now if there is none."""
@@ -152,6 +155,7 @@ class ExchangeClient:
                 return self._connection
             if self._closed:
                 raise RemotingError(f"The client of {self._url.address} is closed", Status.CLIENT_ERROR)
+            self._tried = True
             timeout = self._url.get_int("connect.timeout", DEFAULT_CONNECT_MS) / 1000
             payload = self._url.get_int("payload", DEFAULT_PAYLOAD)
             try:

@@ -40,7 +40,8 @@ class Route:
         self.parameter_types = parameter_types
         self.count = len(split_descriptor(parameter_types))
         self.reply_attachments = supports_reply_attachments(dubbo)
-        self.keys: dict[str, str] = {}  # by group, the key of the exporter
+        # By what the attachments say of path, version and group, the key of the export.
+        self.keys: dict[tuple[object, object, object], str] = {}
 
 
 class RequestDecoder:

@@ -17,7 +17,8 @@ from headrace.services.protocols.dubbo import codec
 from headrace.services.protocols.dubbo.client import ExchangeClient, RemotingError
 from headrace.services.protocols.dubbo.connection import request_ids
 from headrace.services.protocols.dubbo.frame import REQUEST, TWO_WAY
-from headrace.services.protocols.dubbo.server import DubboServer, exporter_key
+from headrace.services.protocols.dubbo.server import DubboServer
+from headrace.services.protocols.dubbo.server_connection import exporter_key
 from headrace.services.url import URL
 
 if TYPE_CHECKING:

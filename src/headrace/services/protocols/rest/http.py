@@ -16,6 +16,7 @@ import h11
 
 logger = logging.getLogger("headrace.services.rest")
 
+DEFAULT_PAYLOAD = 8 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 75.0
 _READ_SIZE = 65536
 

@@ -51,7 +51,10 @@ class TopicsExporter(Exporter):
 
     async def start(self) -> None:
         """Make the topic if need be and begin to serve."""
-        partitions = self.invoker.url.get_int("partitions", names.DEFAULT_PARTITIONS)
+        url = self.invoker.url
+        if url.get_bool("anyhost", False) and not url.get("bootstrap.servers"):
+            raise ServicesError("protocol headrace: host is missing, give the address of a broker")
+        partitions = url.get_int("partitions", names.DEFAULT_PARTITIONS)
         try:
             await asyncio.to_thread(ensure_topic, self.invoker.url, self._topic, partitions)
             self._producer = AsyncProducer(self._servers)

@@ -1,0 +1,97 @@
+"""The consumer's end of rest://."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import quote
+
+import h11
+
+from headrace.services.errors import RpcCode, RpcException
+from headrace.services.hessian2 import JavaException
+from headrace.services.interface import InterfaceModel
+from headrace.services.invocation import Invocation, Result
+from headrace.services.invoker import Invoker
+from headrace.services.protocols.rest import attachments as attached
+from headrace.services.protocols.rest import json_values
+from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, HttpClient, Request, Response
+from headrace.services.url import URL
+
+DEFAULT_TIMEOUT_MS = 1_000
+
+
+class RestInvoker(Invoker):
+    """Calls one provider over HTTP."""
+
+    def __init__(self, interface: InterfaceModel, url: URL) -> None:
+        super().__init__(interface, url)
+        self._client = HttpClient(url.host or "", url.port, url.get_int("payload", DEFAULT_PAYLOAD))
+        self._attached = {key: url.get(key) for key in ("group", "version", "token") if url.get(key)}
+        self._available = False
+
+    async def connect(self) -> None:
+        try:
+            await self._client.probe()
+            self._available = True
+        except OSError as error:
+            if self.url.get_bool("check", True):
+                raise RpcException(
+                    f"Failed to connect to server {self.url.address}, cause: {error.strerror or error}",
+                    RpcCode.NETWORK,
+                ) from None
+
+    @property
+    def is_available(self) -> bool:
+        return self._available
+
+    async def invoke(self, invocation: Invocation) -> Result:
+        name = invocation.method_name
+        timeout_ms = self.url.method_int(name, "timeout", DEFAULT_TIMEOUT_MS)
+        headers = {attached.HEADER: attached.write_attachments({**self._attached, **invocation.attachments})}
+        try:
+            body = json_values.dumps(list(invocation.arguments))
+        except (TypeError, ValueError) as error:
+            raise RpcException(f"Failed to invoke {name}: {error}", RpcCode.SERIALIZATION) from None
+        request = Request("POST", f"/{quote(self.url.path)}/{quote(name)}", headers, body)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                response = await self._client.request(request)
+            self._available = True
+        except TimeoutError:
+            raise RpcException(
+                f"Invoke remote method timeout. method: {name}, provider: {self.url}, timeout: {timeout_ms} ms",
+                RpcCode.TIMEOUT,
+            ) from None
+        except (OSError, EOFError, h11.RemoteProtocolError) as error:
+            self._available = not isinstance(error, OSError)
+            raise RpcException(
+                f"Failed to invoke remote method: {name}, provider: {self.url}, cause: {error or 'closed'}",
+                RpcCode.NETWORK,
+            ) from None
+        return self._result(response, invocation)
+
+    def _result(self, response: Response, invocation: Invocation) -> Result:
+        name = invocation.method_name
+        attachments = attached.parse_attachments(response.headers.get(attached.HEADER, ""))
+        try:
+            value = json_values.loads(response.body)
+        except ValueError as error:
+            raise RpcException(
+                f"Failed to invoke remote method: {name}, the answer is not JSON: {error}"
+            ) from None
+        if response.status == 200:
+            if invocation.method is not None:
+                value = json_values.prepare(value, invocation.method.returns)
+            return Result(value, None, attachments)
+        told = value.get("error", {}) if isinstance(value, dict) else {}
+        kind, message = str(told.get("type", "")), str(told.get("message", ""))
+        if response.status == 500 and "." in kind:
+            return Result(None, JavaException(kind, message), attachments)
+        raise RpcException(
+            f"Failed to invoke remote method: {name}, provider: {self.url}, status {response.status}, cause: {message}",
+            RpcCode.NETWORK,
+        )
+
+    async def destroy(self) -> None:
+        self._available = False
+        await self._client.close()
