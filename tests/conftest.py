@@ -1,10 +1,21 @@
 """Fixtures every test may use: a real broker in this process, and topics with names of their own."""
 
 import itertools
+import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from headrace.testing.broker import BrokerThread
+
+# A busy machine is no reason to fail. In CI the examples are the same every time; elsewhere new ones are tried.
+settings.register_profile(
+    "headrace",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("headrace")
 
 _numbers = itertools.count()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headrace.services.hessian2 import Encoder, Hessian2Error, encode
@@ -70,6 +70,7 @@ def test_bytes_that_nearly_look_like_frames_do_no_harm(parts: list[bytes], cuts:
     assert recorder.kept <= PAYLOAD + HEADER.size
 
 
+@example(text=bytes(12), body=b"", cuts=[13])
 @given(st.binary(max_size=200).filter(lambda t: b"\xda" not in t), bodies, pieces)
 def test_a_frame_is_found_after_text(text: bytes, body: bytes, cuts: list[int]) -> None:
     recorder = fed(text + HEADER.pack(0xDABB, 0xC2, 0, 7, len(body)) + body, cuts)

@@ -53,6 +53,9 @@ class CoordinatorRuntime(Generic[S, R]):
             f"{self.topic}-{partition}", log, self._clock, self._commit_timeout_ms, self._codec
         )
         self._shards[partition] = shard
+        if log.start_offset == log.end_offset:
+            shard.open(self._new_state(shard))  # Nothing to replay: a new topic serves at once.
+            return
         task = asyncio.get_running_loop().create_task(self._load(shard))
         self._loads[partition] = task
         task.add_done_callback(

@@ -107,7 +107,9 @@ class FrameSplitter(ABC):
 
     def _text(self, data: bytes, position: int) -> int:
         """Hand on what comes before the next frame; returns where that begins."""
-        found = data.find(MAGIC_BYTES, position + 1)
-        stop = len(data) if found < 0 else found
+        stop = data.find(MAGIC_BYTES, position + 1)
+        if stop < 0:
+            # The last byte may be the first half of the next frame's magic.
+            stop = len(data) - (data[-1] == MAGIC_BYTES[0] and len(data) - position > 1)
         self.on_text(data[position:stop])
         return stop
