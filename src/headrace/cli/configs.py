@@ -83,7 +83,7 @@ def describe(
     epilog=options.examples(
         "headrace configs alter topic orders --set retention.ms=86400000",
         "headrace configs alter topic orders --delete retention.ms --set cleanup.policy=compact,delete",
-        "headrace configs alter broker --set log.retention.hours=48",
+        "headrace configs alter broker --set log.retention.ms=172800000",
     )
 )
 def alter(

@@ -16,7 +16,14 @@ class Terminated(BaseException):
 
 def run(action: Callable[[], int]) -> int:
     """Run one command and return its exit code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return _guarded(action)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _guarded(action: Callable[[], int]) -> int:
     try:
         code = action()
         sys.stdout.flush()

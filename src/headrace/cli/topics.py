@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headrace.cli import adopt, options, output, properties
-from headrace.cli.failure import Failure, Misuse
+from headrace.cli.failure import Failure, Misuse, did_you_mean
 
 if TYPE_CHECKING:
     from headrace.cli.admin.topics import Topic
@@ -80,6 +80,7 @@ def create(
         verb = "Would create" if validate_only else "Created"
         for topic in created:
             print(f"{verb} topic {topic}.")
+    _name_unknown_setting(refusals, settings)
     _fail_on({topic: refused for topic, refused in refusals.items() if topic not in already_there})
 
 
@@ -290,6 +291,20 @@ def _exists(refused: Refused) -> bool:
     from confluent_kafka import KafkaError
 
     return refused.error.code() == KafkaError.TOPIC_ALREADY_EXISTS
+
+
+def _name_unknown_setting(refusals: dict[str, Refused], settings: dict[str, str]) -> None:
+    from confluent_kafka import KafkaError
+
+    from headrace.config.retired import remark
+    from headrace.config.topic_table import TOPIC_SETTINGS
+
+    if any(refused.error.code() == KafkaError.INVALID_CONFIG for refused in refusals.values()):
+        for key in settings:
+            if key not in TOPIC_SETTINGS:
+                raise Failure(
+                    remark(key) or f"Unknown topic setting '{key}'.{did_you_mean(key, TOPIC_SETTINGS)}"
+                )
 
 
 def _fail_on(refusals: dict[str, Refused]) -> None:

@@ -1,0 +1,102 @@
+"""How commands end: what the user reads, and which exit code a script sees."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def bootstrap():
+    """An address at which nobody listens."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{unused.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("topics", "list"),
+        ("topics", "create", "t"),
+        ("produce", "t"),
+        ("consume", "t"),
+        ("configs", "describe", "topic", "t"),
+        ("groups", "list"),
+        ("perf", "produce", "t"),
+    ],
+)
+def test_a_broker_that_is_not_there_is_named_with_the_way_to_start_one(headrace, bootstrap, arguments):
+    ran = headrace(*arguments)
+    assert ran.code == 3
+    assert ran.err == (
+        f"headrace: No broker answers at {bootstrap} (connection refused); start one with "
+        f"'headrace up --listen {bootstrap}', or name a running one with --bootstrap-server.\n"
+    )
+
+
+def test_a_name_that_does_not_resolve(headrace):
+    ran = headrace("topics", "list", "-b", "no-such-host.invalid:9092")
+    assert (ran.code, ran.err) == (
+        3,
+        "headrace: The host name no-such-host.invalid cannot be resolved; check --bootstrap-server.\n",
+    )
+
+
+def test_kafkas_tools_name_the_address_too(headrace, bootstrap):
+    ran = headrace("kafka", "topics", "--list")
+    assert ran.code == 1
+    assert f"No broker answers at {bootstrap}" in ran.out
+
+
+def test_something_that_is_no_broker_is_told_apart(headrace):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        ran = headrace("topics", "list", "-b", address, "--command-config", "/dev/null")
+        assert ran.code == 3
+        assert f"No broker answered at {address} within 10 s" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("topics", "crate"), "No such command 'crate'. Did you mean 'create'"),
+        (("tpoics",), "No such command 'tpoics'. Did you mean 'topics'"),
+        (("topics", "create"), "Missing argument"),
+        (("topics", "create", "t", "--partitions", "0"), "0 is not in the range"),
+        (("topics", "list", "--bogus"), "No such option: --bogus"),
+        (("topics", "create", "t", "--config", "nonsense"), "--config takes key=value, not 'nonsense'."),
+    ],
+)
+def test_a_wrong_command_line_ends_with_status_2(headrace, arguments, sentence):
+    ran = headrace(*arguments)
+    assert ran.code == 2
+    assert sentence in ran.err
+
+
+def test_a_properties_file_that_is_not_there(headrace, tmp_path):
+    ran = headrace("topics", "list", "--command-config", tmp_path / "nowhere")
+    assert ran.code == 1
+    assert f"Cannot read {tmp_path / 'nowhere'}: No such file or directory." in ran.err
+
+
+def test_the_version(headrace):
+    from headrace import __version__
+
+    assert headrace("--version").out == f"headrace {__version__}\n"
+
+
+def test_output_nobody_reads_is_no_failure_of_a_short_command():
+    """The reader is gone before the command writes its first line."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headrace.cli", "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.close()
+    assert process.wait(30) == 141
+    assert process.stderr.read() == ""
