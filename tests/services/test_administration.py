@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
 import signal
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headrace.cli import dispatch, frame
 from headrace.client import Consumer, Producer
 from headrace.services import Bootstrap, ProtocolConfig
 from headrace.services.administration import Administration, AdministrationApi, AdministrationError
@@ -124,26 +127,19 @@ class Commands:
         (directory / "shop.py").write_text(MODULE)
         self.directory = directory
         self.registry = f"embedded://{directory}/registry"
-        self._environment = {**os.environ, "HEADRACE_REGISTRY": self.registry}
 
-    def run(self, *arguments: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "headrace.cli", "services", *arguments],
-            cwd=self.directory,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
-        return done.stderr if code else done.stdout
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Run a command in this process: exit code, what it printed, what it complained of."""
+        printed, complained = io.StringIO(), io.StringIO()
+        given = list(arguments) if "-r" in arguments else [*arguments, "-r", self.registry]
+        with contextlib.chdir(self.directory), redirect_stdout(printed), redirect_stderr(complained):
+            code = frame.run(lambda: dispatch(["services", *given]))
+        return code, printed.getvalue(), complained.getvalue()
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "headrace.cli", "services", "export", *arguments],
+            [sys.executable, "-m", "headrace.cli", "services", "export", *arguments, "-r", self.registry],
             cwd=self.directory,
-            env=self._environment,
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -173,21 +169,21 @@ def exported(commands: Commands) -> Iterator[Commands]:
 
 
 def test_a_service_is_listed_and_described(exported: Commands) -> None:
-    listed = exported.run("list").splitlines()
+    listed = exported.run("list")[1].splitlines()
     assert listed[0].split() == ["SERVICE", "PROVIDERS", "CONSUMERS", "PROTOCOLS"]
     assert listed[1].split() == ["com.acme.OrderService:1.0", "1", "0", "dubbo"]
-    described = exported.run("describe", "com.acme.OrderService")
+    described = exported.run("describe", "com.acme.OrderService")[1]
     assert "place(…)" in described
     assert "weight=70" in described
-    (entry,) = json.loads(exported.run("describe", "com.acme.OrderService", "--json"))
+    (entry,) = json.loads(exported.run("describe", "com.acme.OrderService", "--json")[1])
     assert entry["version"] == "1.0"
     assert entry["methods"] == ["fail", "place"]
 
 
 def test_a_service_is_invoked_with_json(exported: Commands) -> None:
     order = '{"orderId": 1, "article": "tea"}'
-    answer = json.loads(exported.run("invoke", "com.acme.OrderService", "place", order, "--version", "1.0"))
-    assert answer == {"class": "shop.Order", "orderId": 2, "article": "TEA"}
+    _, printed, _ = exported.run("invoke", "com.acme.OrderService", "place", order, "--version", "1.0")
+    assert json.loads(printed) == {"class": "shop.Order", "orderId": 2, "article": "TEA"}
 
 
 @pytest.mark.parametrize(
@@ -228,9 +224,11 @@ def test_a_service_is_invoked_with_json(exported: Commands) -> None:
 def test_every_mistake_is_one_sentence(
     exported: Commands, arguments: list[str], code: int, said: str
 ) -> None:
-    sentence = exported.run(*arguments, code=code)
-    assert said in sentence
-    assert len([line for line in sentence.splitlines() if line.startswith("headrace: ")]) == 1
+    got, _, complaint = exported.run(*arguments)
+    assert got == code
+    assert said in complaint
+    assert "Traceback" not in complaint
+    assert complaint.count("headrace: ") == 1
 
 
 def test_properties_win_over_options(commands: Commands, application: Callable[..., Bootstrap]) -> None:

@@ -71,6 +71,7 @@ def test_bytes_that_nearly_look_like_frames_do_no_harm(parts: list[bytes], cuts:
 
 
 @example(text=bytes(12), body=b"", cuts=[13])
+@example(bytes(16), b"", [17])  # the cut falls between the two bytes of the magic number
 @given(st.binary(max_size=200).filter(lambda t: b"\xda" not in t), bodies, pieces)
 def test_a_frame_is_found_after_text(text: bytes, body: bytes, cuts: list[int]) -> None:
     recorder = fed(text + HEADER.pack(0xDABB, 0xC2, 0, 7, len(body)) + body, cuts)
