@@ -137,7 +137,7 @@ class Outbox:
             self._on_drained()
 
     def _send_piece(self, part: Slice) -> bool:
-        """Write the next piece of a slice; False when a thread has to fetch it first."""
+        """Write the next piece of a slice; False when a thread has to fetch it first, or it cannot be read."""
         piece = bytearray(min(PIECE, part.size - self._position))
         assert part.handle is not None
         try:
@@ -148,20 +148,21 @@ class Outbox:
         except OSError as error:
             self._on_failure(error)
             return False
-        self._write_piece(part, piece, count)
-        return True
+        return self._write_piece(part, piece, count)
 
-    def _write_piece(self, part: Slice, piece: bytearray, count: int) -> None:
+    def _write_piece(self, part: Slice, piece: bytearray, count: int) -> bool:
+        """False when there is nothing more to read: a truncation removed it while the reply was on its way."""
         if count < len(piece):
             if count == 0:
                 self._on_failure(OSError("a log file is shorter than its index says"))
-                return
+                return False
             del piece[count:]
         self._position += count
         if self._position >= part.size:
             self._parts.popleft()
             self._position = 0
         self._transport.write(piece)
+        return True
 
     def _fetch(self, part: Slice, piece: bytearray) -> None:
         self._reading = True
@@ -179,7 +180,7 @@ class Outbox:
             except OSError as error:
                 self._on_failure(error)
                 return
-            self._write_piece(part, piece, count)
-            self._pump()
+            if self._write_piece(part, piece, count):
+                self._pump()
 
         future.add_done_callback(arrived)

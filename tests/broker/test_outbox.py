@@ -1,0 +1,78 @@
+"""What leaves a connection when the files behind it change on the way."""
+
+import asyncio
+import contextlib
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from headrace.broker.outbox import Outbox
+from headrace.log.files import Files
+from headrace.log.slice import LogSlice
+
+
+class Cut(Exception):
+    """The connection was given up."""
+
+
+@pytest.fixture
+def disk():
+    with ThreadPoolExecutor(1) as executor:
+        yield executor
+
+
+@contextlib.asynccontextmanager
+async def outbox_to_a_peer(disk, failures):
+    """An outbox on a real socket; a failure cuts the connection, as the server does."""
+    ours, theirs = socket.socketpair()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+
+    def failed(error):
+        if len(failures) == 3:
+            raise Cut  # It asks for the same bytes again and again.
+        failures.append(error)
+        transport.abort()
+
+    try:
+        yield Outbox(transport, disk, lambda: None, failed)
+    finally:
+        transport.abort()
+        theirs.close()
+
+
+async def test_a_slice_whose_file_was_cut_meanwhile_ends_the_connection_once(tmp_path, disk):
+    path = tmp_path / "segment.log"
+    path.write_bytes(b"x" * 1000)
+    handle = Files().open(str(path))
+    failures = []
+    async with outbox_to_a_peer(disk, failures) as outbox:
+        path.write_bytes(b"x" * 100)
+        outbox.send_parts([LogSlice(handle, 0, 1000, 0, 1)])
+        assert [str(error) for error in failures] == ["a log file is shorter than its index says"]
+
+
+class NeverCached:
+    """A file whose pages are never in memory."""
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def read_into(self, buffer, position, *, nowait=False):
+        if nowait:
+            raise BlockingIOError
+        return self._handle.read_into(buffer, position)
+
+
+async def test_the_same_when_a_thread_finds_it_out(tmp_path, disk):
+    path = tmp_path / "segment.log"
+    path.write_bytes(b"x" * 100)
+    file = NeverCached(Files().open(str(path)))
+    failures = []
+    async with outbox_to_a_peer(disk, failures) as outbox:
+        outbox.send_parts([LogSlice(file, 0, 1000, 0, 1)])
+        loop = asyncio.get_running_loop()
+        for _ in range(5):  # The one thread reads in order: whatever was asked for is read before this returns.
+            await loop.run_in_executor(disk, int)
+        assert len(failures) == 1
