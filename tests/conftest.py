@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import uuid
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -57,3 +58,33 @@ def topic(bootstrap):
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(name, 1)])[name].result(30)
     return name
+
+
+@pytest.fixture
+def make_partition(tmp_path):
+    """A replica with a real log that no broker runs: `make_partition("topic", 0, replicas=(1, 2))`, led by broker 1."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from headrace.cluster.image import Partition as PartitionState
+    from headrace.config.broker import BrokerConfig
+    from headrace.log.config import LogConfig
+    from headrace.log.flusher import GroupFlusher
+    from headrace.log.manager import LogManager
+    from headrace.replica.partition import Partition
+
+    logs = LogManager([str(tmp_path / "partitions")])
+    logs.open()
+    disk = ThreadPoolExecutor(2)
+
+    def make(topic, index=0, replicas=(1,), now=0.0, **settings):
+        config = BrokerConfig.load({}).topic_config({k.replace("_", "."): v for k, v in settings.items()})
+        log_config = LogConfig.of(config)
+        topic_id = uuid.uuid5(uuid.NAMESPACE_URL, topic)
+        log = logs.create(topic, index, log_config, topic_id)
+        partition = Partition(topic, topic_id, index, log, config, log_config, GroupFlusher(disk))
+        partition.take_role(PartitionState(replicas, replicas, leader=1), 1, now)
+        return partition
+
+    yield make
+    disk.shutdown()
+    logs.close()

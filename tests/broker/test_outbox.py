@@ -73,6 +73,8 @@ async def test_the_same_when_a_thread_finds_it_out(tmp_path, disk):
     async with outbox_to_a_peer(disk, failures) as outbox:
         outbox.send_parts([LogSlice(file, 0, 1000, 0, 1)])
         loop = asyncio.get_running_loop()
-        for _ in range(5):  # The one thread reads in order: whatever was asked for is read before this returns.
+        for _ in range(
+            5
+        ):  # The one thread reads in order: whatever was asked for is read before this returns.
             await loop.run_in_executor(disk, int)
         assert len(failures) == 1

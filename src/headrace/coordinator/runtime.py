@@ -91,9 +91,9 @@ class CoordinatorRuntime(Generic[S, R]):
             yield self.shard(partition)
 
     def loaded(self) -> Iterator[Shard[S, R]]:
-        """The shards that are loaded; the others learn of a change when they are."""
+        """The shards that are loaded; the others learn of a change when they are. The caller may wait in between."""
         for partition, shard in list(self._shards.items()):
-            if partition not in self._loads:
+            if partition not in self._loads and self._shards.get(partition) is shard:
                 yield shard
 
     def _is_load(self, partition: int, task: asyncio.Task[None]) -> bool:

@@ -65,6 +65,11 @@ class Shard(Generic[S, R]):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is still being loaded.")
         return self._state
 
+    @property
+    def closed(self) -> bool:
+        """Leadership has gone; another broker's shard goes on."""
+        return self._closed
+
     def open(self, state: S) -> None:
         self._state = state
         self._last_offset = self.log.end_offset - 1

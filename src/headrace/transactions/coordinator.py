@@ -10,6 +10,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 
 from headrace.clock import Clock
 from headrace.config.broker import BrokerConfig
@@ -26,6 +28,8 @@ from headrace.transactions.state import TransactionState
 from headrace.wire.errors import ErrorCode, KafkaError
 
 log = logging.getLogger("headrace.transactions")
+
+FORGOTTEN_AT_ONCE = 500
 
 TransactionShard = Shard[TransactionState, TransactionRecord]
 SendMarkers = Callable[[Transaction, int], Awaitable[None]]
@@ -110,7 +114,10 @@ class TransactionCoordinator:
     async def _every(self, interval_ms: int, job: Callable[[], Awaitable[None]]) -> None:
         while True:
             await self._clock.sleep(interval_ms / 1000)
-            await job()
+            try:
+                await job()
+            except Exception:
+                log.exception("%s failed and is tried again in %d ms", job.__name__, interval_ms)
 
     def partition_for(self, transactional_id: str) -> int:
         return partition_for(transactional_id, self._partition_count() or self._config.partitions)
@@ -249,19 +256,11 @@ class TransactionCoordinator:
         """Forget transactional ids that nobody has used for transactional.id.expiration.ms."""
         oldest = self._clock.now_ms() - self._config.expiration_ms
         for shard in self._runtime.loaded():
-            expired = [
-                TransactionRecord(transaction.transactional_id, None)
-                for transaction in shard.state.transactions.values()
-                if transaction.updated_ms < oldest
-                and (transaction.status is Status.EMPTY or transaction.status.ended)
-            ]
-            for start in range(0, len(expired), 500):
-                records = expired[start : start + 500]
-                try:
-                    await shard.write(lambda records=records: Write(records, None))  # type: ignore[misc]
-                except KafkaError as error:
-                    log.info("expired transactional ids stay for now: %s", error)
-                    break
+            try:
+                while await shard.write(partial(_forget_some, shard, oldest)):
+                    pass
+            except KafkaError as error:
+                log.info("expired transactional ids stay for now: %s", error)
 
     # Looking
 
@@ -311,7 +310,19 @@ class TransactionCoordinator:
             try:
                 await self._store(shard, step)
                 return
-            except KafkaError as error:
-                if error.code is ErrorCode.NOT_COORDINATOR:
+            except KafkaError:
+                if shard.closed:
                     return  # The next coordinator finds the decision in the log and finishes.
                 await self._clock.sleep(0.1)
+
+
+def _forget_some(shard: TransactionShard, oldest: int) -> Write[TransactionRecord, int]:
+    """Tombstones for ids unused since `oldest`, as many as one batch should have; the reply tells how many."""
+    expired = (
+        TransactionRecord(transaction.transactional_id, None)
+        for transaction in shard.state.transactions.values()
+        if transaction.updated_ms < oldest
+        and (transaction.status is Status.EMPTY or transaction.status.ended)
+    )
+    records = list(islice(expired, FORGOTTEN_AT_ONCE))
+    return Write(records, len(records))

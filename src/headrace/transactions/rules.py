@@ -55,17 +55,15 @@ def initialise(
     caller must abort that first (see `fence`).
     """
     if transaction is None:
-        if expected[0] != NO_PRODUCER_ID:
-            raise fenced()
+        # Nobody holds the id: whoever had it before was forgotten after transactional.id.expiration.ms, and starts over.
         return Transaction(transactional_id, fresh_id, 0, timeout_ms, updated_ms=now_ms)
     producer_id, epoch = expected
     if producer_id != NO_PRODUCER_ID:
         if producer_id not in (transaction.producer_id, transaction.previous_producer_id):
             raise fenced()
-        retried = epoch == transaction.last_epoch and transaction.status is Status.EMPTY
-        if retried and transaction.updated_ms >= 0:
+        if epoch == transaction.last_epoch and transaction.status is Status.EMPTY:
             return transaction  # The answer to the same request was lost.
-        if producer_id == transaction.producer_id and epoch != transaction.producer_epoch:
+        if expected != (transaction.producer_id, transaction.producer_epoch):
             raise fenced()
     if transaction.status.ending:
         raise busy()

@@ -1,0 +1,151 @@
+"""The transaction coordinator over real logs, without a broker around it."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from headrace.clock import SystemClock
+from headrace.coordinator.internal_topics import TRANSACTIONS_TOPIC
+from headrace.coordinator.leader_log import LeaderLog
+from headrace.log.partition import PartitionLog
+from headrace.transactions import coordinator as coordinator_module
+from headrace.transactions import rules
+from headrace.transactions.coordinator import TransactionConfig, TransactionCoordinator
+from headrace.transactions.metadata import LAST_EPOCH, Status, Transaction
+from headrace.wire.errors import ErrorCode, KafkaError
+
+NOBODY = (-1, -1)
+
+
+class MovableClock(SystemClock):
+    """Real time, but the calendar can be turned forward."""
+
+    ahead_ms = 0
+
+    def now_ms(self):
+        return super().now_ms() + self.ahead_ms
+
+
+class Harness:
+    """A coordinator that leads two partitions of `__transaction_state`, and whose markers arrive when told."""
+
+    def __init__(self, make_partition, disk):
+        self.clock = MovableClock()
+        self.disk = disk
+        self.markers_arrive = asyncio.Event()
+        self.markers_arrive.set()
+        self.ids = iter(range(1000, 2000))
+        # What is written to partition 0 is only committed when a thread has brought it to the disk.
+        future = {"message_timestamp_after_max_ms": str(2**62)}
+        self.partitions = [
+            make_partition(TRANSACTIONS_TOPIC, 0, flush_messages="1", **future),
+            make_partition(TRANSACTIONS_TOPIC, 1, **future),
+        ]
+        config = TransactionConfig(2, 900_000, 10_000, 604_800_000, 3_600_000, 5_000)
+        self.coordinator = TransactionCoordinator(
+            config, self.clock, lambda: 2, self._next_id, self._send_markers
+        )
+
+    async def _next_id(self):
+        return next(self.ids)
+
+    async def _send_markers(self, transaction, epoch):
+        await self.markers_arrive.wait()
+
+    async def lead(self, index):
+        self.coordinator.lead(index, LeaderLog(self.partitions[index], self.disk), 0)
+        await self.until(lambda: not self.coordinator._runtime._loads)
+
+    async def until(self, condition):
+        async with asyncio.timeout(30):
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    def name_in(self, index, start=0):
+        """A transactional id that this partition owns."""
+        return next(
+            f"tx-{n}" for n in range(start, start + 99) if self.coordinator.partition_for(f"tx-{n}") == index
+        )
+
+    async def open_transaction(self, name, timeout_ms=60_000):
+        producer = await self.coordinator.init_producer_id(name, timeout_ms, NOBODY)
+        await self.coordinator.add_partitions(name, *producer, [("orders", 0)])
+        return producer
+
+
+@pytest.fixture
+async def harness(make_partition):
+    with ThreadPoolExecutor(2) as disk:
+        harness = Harness(make_partition, disk)
+        await harness.lead(0)
+        await harness.lead(1)
+        yield harness
+        harness.coordinator.close()
+
+
+async def test_overdue_transactions_are_aborted_although_a_partition_is_handed_over_meanwhile(harness):
+    names = [harness.name_in(0), harness.name_in(1)]
+    for name in names:
+        await harness.open_transaction(name)
+    harness.clock.ahead_ms = 120_000
+    aborting = asyncio.ensure_future(harness.coordinator.abort_overdue())
+    await asyncio.sleep(0)
+    harness.coordinator.resign(1)
+    await aborting
+    await harness.until(lambda: harness.coordinator.describe(names[0]).status is Status.COMPLETE_ABORT)
+
+
+async def test_an_id_that_is_used_again_while_others_are_forgotten_stays(harness, monkeypatch):
+    monkeypatch.setattr(coordinator_module, "FORGOTTEN_AT_ONCE", 1)
+    first, second = harness.name_in(0), harness.name_in(0, 100)
+    for name in (first, second):
+        await harness.coordinator.init_producer_id(name, 60_000, NOBODY)
+    harness.clock.ahead_ms = 8 * 24 * 3600 * 1000
+    forgetting = asyncio.ensure_future(harness.coordinator.forget_expired())
+    await asyncio.sleep(0)
+    await harness.coordinator.init_producer_id(second, 60_000, NOBODY)
+    await forgetting
+    assert harness.coordinator.describe(second).producer_epoch == 1
+    with pytest.raises(KafkaError) as refused:
+        harness.coordinator.describe(first)
+    assert refused.value.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+
+async def test_a_decided_transaction_is_completed_once_a_full_disk_has_room_again(harness, monkeypatch):
+    name = harness.name_in(1)
+    producer = await harness.open_transaction(name)
+    harness.markers_arrive.clear()
+    await harness.coordinator.end(name, *producer, commit=True, client_version=2)
+    refused = asyncio.Event()
+
+    def full(*args, **kwargs):
+        refused.set()
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No room is left on the disk.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PartitionLog, "append_as_leader", full)
+        harness.markers_arrive.set()
+        await refused.wait()
+        await asyncio.sleep(0)
+    await harness.until(lambda: harness.coordinator.describe(name).status is Status.COMPLETE_COMMIT)
+
+
+def initialise(transaction, expected):
+    return rules.initialise(transaction, "tx", 60_000, expected, fresh_id=9, now_ms=1)
+
+
+def test_a_producer_whose_id_was_forgotten_gets_a_new_one():
+    started = initialise(None, (7, 3))
+    assert (started.producer_id, started.producer_epoch) == (9, 0)
+
+
+def test_a_zombie_from_before_the_id_was_exchanged_does_not_fence_the_owner():
+    exhausted = Transaction("tx", 7, LAST_EPOCH - 1, 60_000)
+    exchanged = initialise(exhausted, (7, LAST_EPOCH - 1))
+    assert (exchanged.producer_id, exchanged.producer_epoch) == (9, 0)
+    # The same request again gets the same answer, an older epoch of the old id none.
+    assert initialise(exchanged, (7, LAST_EPOCH - 1)) is exchanged
+    with pytest.raises(KafkaError) as refused:
+        initialise(exchanged, (7, 3))
+    assert refused.value.code is ErrorCode.PRODUCER_FENCED
