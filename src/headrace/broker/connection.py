@@ -20,6 +20,8 @@ log = logging.getLogger("headrace.network")
 
 SMALL = 16 * 1024
 LARGE_STEP = 1024 * 1024
+TURN = 1024 * 1024
+"""Bytes after which a connection lets the others have their turn; the loop would read 32 times as much at once."""
 MOST_WAITING = 1000
 """Replies that may wait for replicas on one connection before it is no longer read."""
 
@@ -54,6 +56,7 @@ class Connection(asyncio.BufferedProtocol):
         "_parsing",
         "_reading_paused",
         "_start",
+        "_taken",
         "_view",
         "last_active",
         "muted",
@@ -74,6 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
+        self._taken = 0
         self._reading_paused = False
         self._parsing = False
         self.muted = False
@@ -109,6 +113,12 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._end += nbytes
         self.parse()
+        self._taken += nbytes
+        if self._taken >= TURN:
+            self._taken = 0
+            if not self._reading_paused and not self.transport.is_closing():
+                self._pause_reading()
+                asyncio.get_running_loop().call_soon(self.parse)  # which reads on when there is room
 
     def eof_received(self) -> bool:
         return False

@@ -16,6 +16,8 @@ from concurrent.futures import Executor
 from headrace.wire.fetch import Part, Slice
 
 PIECE = 128 * 1024
+TURN = 1024 * 1024
+"""Bytes after which a reply goes on in the loop's next turn, so that no reader holds up the others."""
 GATHER_MOST = 8 * 1024
 """How much of small replies may be held back while more requests are being served."""
 
@@ -46,6 +48,7 @@ class Outbox:
         self._position = 0
         self._paused = False
         self._reading = False
+        self._yielded = False
         self._closed = False
         self._gathering = False
         self._gathered: list[bytes | bytearray] = []
@@ -118,9 +121,10 @@ class Outbox:
 
     def _pump(self) -> None:
         """Write until everything ready is out, the peer is full or a disk must be asked."""
-        if self._reading or self._closed:
+        if self._reading or self._yielded or self._closed:
             return
         self._write_gathered()
+        written = 0
         while not self._paused:
             if not self._parts:
                 if not self._replies or self._replies[0].parts is None:
@@ -133,8 +137,16 @@ class Outbox:
                 self._transport.write(part)
             elif not self._send_piece(part):
                 return
+            elif (written := written + PIECE) >= TURN and self._parts:
+                self._yielded = True
+                asyncio.get_running_loop().call_soon(self._go_on)
+                return
         if not self.blocked:
             self._on_drained()
+
+    def _go_on(self) -> None:
+        self._yielded = False
+        self._pump()
 
     def _send_piece(self, part: Slice) -> bool:
         """Write the next piece of a slice; False when a thread has to fetch it first, or it cannot be read."""
