@@ -127,7 +127,12 @@ class Session:
         with system.start(data) as running:
             running.create("backlog")
             running.load(
-                "produce", topic="backlog", records=self.backlog_records(), size=1024, time_limit=1200
+                "produce",
+                topic="backlog",
+                records=self.backlog_records(),
+                size=1024,
+                batch_bytes=65536,
+                time_limit=1200,
             )
         drop_from_page_cache(data)
         self._backlogs[system.name] = data
