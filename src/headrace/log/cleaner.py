@@ -23,9 +23,9 @@ from headrace.log.cleaner_process import (
     decode_result,
     encode,
 )
+from headrace.log.leftovers import CLEANED, SWAP
 from headrace.log.manager import LogManager
 from headrace.log.partition import PartitionLog
-from headrace.log.recovery import CLEANED, SWAP
 from headrace.log.segment import Segment
 from headrace.log.segments import Segments
 from headrace.log.store import LogStore
@@ -90,8 +90,11 @@ class LogCleaner:
             while True:
                 await self._clock.sleep(self._settings.log_cleaner_backoff_ms / 1000)
                 if self._settings.log_cleaner_enable:
-                    while await self.clean_one():
-                        pass
+                    try:
+                        while await self.clean_one():
+                            pass
+                    except Exception:
+                        logger.exception("Compaction failed; it is tried again.")
                     await self._process.stop()
         finally:
             await self._process.stop()

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from headrace.clock import Clock, SystemClock
 from headrace.log.compaction import BatchFilter, LastRecord, OffsetMap, TransactionFilter, map_batch
 from headrace.log.environment import Environment
-from headrace.log.recovery import CLEANED
+from headrace.log.leftovers import CLEANED
 from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment, segment_path
 from headrace.log.transaction_index import AbortedTransaction, TransactionIndex
 from headrace.wire.batch import BatchHeader, Buffer, parse_header

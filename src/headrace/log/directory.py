@@ -18,15 +18,18 @@ from collections.abc import Mapping
 
 from headrace.log.checkpoints import TopicPartition
 from headrace.log.files import FileHandle, Files
+from headrace.log.leftovers import offset_of
 from headrace.log.lifecycle import ReopenFacts
 from headrace.log.metadata import decode_uuid, encode_uuid
-from headrace.log.recovery import offset_of
 
 logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
 META = "meta.properties"
 CLEAN_STOP = ".kafka_cleanshutdown"
+KRAFT_METADATA = "__cluster_metadata"
+"""Where a broker of Apache Kafka kept its cluster's facts; not a partition of ours."""
+
 PROBE = ".headrace-probe"
 SUMMARY = "headrace-clean-stop-summary"
 DELETE_SUFFIX = "-delete"
@@ -135,7 +138,7 @@ class LogDirectory:
         found = []
         for name in self.files.list_directories(self.path):
             match = _PARTITION.fullmatch(name)
-            if match is None:
+            if match is None or match["topic"] == KRAFT_METADATA:
                 continue
             key = (match["topic"], int(match["partition"]))
             if key in known or self._is_partition(name):

@@ -37,10 +37,9 @@ class LeaderEpochs:
                 raise ValueError("unknown version")
             entries = [tuple(map(int, line.split())) for line in lines[2 : 2 + int(lines[1])]]
             for epoch, start in entries:
-                self._put(epoch, start)
+                self._epochs, self._starts = self._with(epoch, start)
         except (ValueError, IndexError):
-            self._epochs.clear()
-            self._starts.clear()
+            self._epochs, self._starts = [], []
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -59,16 +58,23 @@ class LeaderEpochs:
         """An epoch begins at an offset; what was known to begin at or after either gives way."""
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
             return False
-        self._put(epoch, start_offset)
-        self.write()
+        self._change(*self._with(epoch, start_offset))
         return True
 
-    def _put(self, epoch: int, start_offset: int) -> None:
+    def _with(self, epoch: int, start_offset: int) -> tuple[list[int], list[int]]:
         keep = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
-        del self._epochs[keep:]
-        del self._starts[keep:]
-        self._epochs.append(epoch)
-        self._starts.append(start_offset)
+        return [*self._epochs[:keep], epoch], [*self._starts[:keep], start_offset]
+
+    def _change(self, epochs: list[int], starts: list[int]) -> None:
+        """Write first: on an OSError nothing has changed."""
+        lines = [
+            "0",
+            str(len(epochs)),
+            *(f"{epoch} {start}" for epoch, start in zip(epochs, starts, strict=True)),
+        ]
+        self._files.write_whole(self.path, ("\n".join(lines) + "\n").encode(), sync=False)
+        self._epochs, self._starts = epochs, starts
+        self._version += 1
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest known epoch not above `epoch`, and the offset at which it ended."""
@@ -90,33 +96,20 @@ class LeaderEpochs:
         """Forget epochs that began at or after the new end of the log."""
         keep = bisect_left(self._starts, end_offset)
         if keep < len(self._starts):
-            del self._epochs[keep:]
-            del self._starts[keep:]
-            self.write()
+            self._change(self._epochs[:keep], self._starts[:keep])
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that ended before the log's new start; the one that holds it begins there now."""
         passed = bisect_right(self._starts, start_offset)
         if passed and (passed > 1 or self._starts[0] != start_offset):
-            del self._epochs[: passed - 1]
-            del self._starts[: passed - 1]
-            self._starts[0] = start_offset
-            self.write()
+            self._change(self._epochs[passed - 1 :], [start_offset, *self._starts[passed:]])
 
     def clear(self) -> None:
         if self._epochs:
-            self._epochs.clear()
-            self._starts.clear()
-            self.write()
+            self._change([], [])
 
     def move(self, directory: str) -> None:
         self.path = os.path.join(directory, FILE_NAME)
-
-    def write(self) -> None:
-        lines = ["0", str(len(self._epochs))]
-        lines += [f"{epoch} {start}" for epoch, start in self.entries]
-        self._files.write_whole(self.path, ("\n".join(lines) + "\n").encode(), sync=False)
-        self._version += 1
 
     def sync(self) -> None:
         """Bring the file to the disk. Runs in a thread; an epoch that begins meanwhile waits for the next

@@ -16,6 +16,12 @@ from collections.abc import Iterable
 from headrace.wire.batch import Buffer
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+TEMPORARY = ".tmp"
+"""Suffix of a small file before it takes the place of the old one."""
+
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors after which a write may succeed when somebody has made room."""
+
 _WITHOUT_NOWAIT = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -110,7 +116,7 @@ class Files:
 
         Without `sync` a crash of the machine (not of the process) may leave it empty.
         """
-        temporary = path + ".tmp"
+        temporary = path + TEMPORARY
         handle = self.open(temporary, writable=True, create=True)
         handle.truncate(0)
         handle.write_at(data, 0)

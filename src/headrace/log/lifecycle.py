@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from headrace.log.config import LogConfig
 from headrace.log.environment import Environment
+from headrace.log.files import FULL_DISK
 from headrace.log.producers import AppendOrigin
 from headrace.log.recovery import LoadedLog, load_log
 from headrace.log.snapshots import encode_snapshot
@@ -25,7 +26,6 @@ from headrace.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
-_FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 _LOADING = [threading.RLock() for _ in range(64)]
 _PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 """The process or machine ran out of something other than disk; the log itself is sound."""
@@ -214,7 +214,7 @@ class LogLifecycle:
         """Undo a write that found the disk full, or take the log offline; returns the error to raise."""
         if error.errno in _PASSING:
             return self.passing_error(error)
-        if error.errno in _FULL_DISK:
+        if error.errno in FULL_DISK:
             try:
                 store.active.cut_partial_write()
             except OSError as second:

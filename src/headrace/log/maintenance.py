@@ -80,13 +80,20 @@ class LogMaintenance:
         while True:
             await self._clock.sleep(interval_ms / 1000)
             for job in jobs:
-                await job()
+                await self._do(job)
+
+    async def _do(self, job: Callable[[], Awaitable[None]]) -> None:
+        """One failure must not end the others, nor the next turn."""
+        try:
+            await job()
+        except Exception:
+            logger.exception("Background work failed: %s", job.__name__)
 
     async def _flush_often(self) -> None:
         while True:
             shortest = min((log.config.flush_ms for log in self.manager.logs.values()), default=LONG_MAX)
             await self._clock.sleep(min(max(shortest, 10), 1_000) / 1000)
-            await self.flush_due()
+            await self._do(self.flush_due)
 
     # Retention
 

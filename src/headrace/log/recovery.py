@@ -15,20 +15,17 @@ from dataclasses import dataclass
 from headrace.log.config import LogConfig
 from headrace.log.environment import Environment
 from headrace.log.epochs import LeaderEpochs
+from headrace.log.files import FULL_DISK
 from headrace.log.index import OFFSET_ENTRY, TIME_ENTRY
+from headrace.log.leftovers import INDEXES, discard, finish_interrupted, offset_of
 from headrace.log.producers import ProducerState
+from headrace.log.replay import load_snapshot, replay_producers
 from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment
 from headrace.log.segments import Segments
-from headrace.log.snapshots import SUFFIX, read_snapshot, snapshot_path
-from headrace.log.transaction_index import AbortedTransaction
+from headrace.log.snapshots import SUFFIX, snapshot_path
 from headrace.wire.errors import KafkaError
 
 logger = logging.getLogger(__name__)
-
-DELETED = ".deleted"
-CLEANED = ".cleaned"
-SWAP = ".swap"
-_INDEXES = (".index", ".timeindex", ".txnindex")
 
 
 @dataclass(slots=True)
@@ -57,7 +54,7 @@ def load_log(
 ) -> LoadedLog:
     """Open a directory. `known_end` (end offset, size of the active segment) comes from a clean stop."""
     files = environment.files
-    names = _finish_interrupted(environment, directory, files.list(directory))
+    names = finish_interrupted(environment, directory, files.list(directory))
     segments = _open_segments(environment, directory, names, config, log_start_offset)
     epochs = LeaderEpochs(files, directory)
     epochs.load()
@@ -97,58 +94,6 @@ def load_log(
     return LoadedLog(segments, epochs, producers, snapshots, log_start_offset, log_end_offset, clean)
 
 
-def offset_of(name: str) -> int | None:
-    """The base offset in the name of a segment's file."""
-    digits = name[:20]
-    return int(digits) if len(digits) == 20 and digits.isascii() and digits.isdigit() else None
-
-
-def _finish_interrupted(environment: Environment, directory: str, names: dict[str, int]) -> dict[str, int]:
-    """Remove leftovers of deletions and compactions, and finish a compaction that had got to its swap."""
-    files = environment.files
-
-    def remove(name: str) -> None:
-        files.remove(os.path.join(directory, name))
-        names.pop(name, None)
-
-    cleaned = [name for name in names if name.endswith(CLEANED) and offset_of(name) is not None]
-    lowest_cleaned = min((offset_of(name) or 0 for name in cleaned), default=None)
-    for name in [
-        *cleaned,
-        *(name for name in names if name.endswith(DELETED) and offset_of(name) is not None),
-    ]:
-        remove(name)
-    swaps = [name for name in names if name.endswith(SWAP) and offset_of(name) is not None]
-    if lowest_cleaned is not None:
-        # The swap stopped half way through the renames, before any original was touched: it never happened.
-        for name in [name for name in swaps if (offset_of(name) or 0) >= lowest_cleaned]:
-            remove(name)
-            swaps.remove(name)
-    logs = sorted(offset_of(name) or 0 for name in swaps if name.endswith(".log" + SWAP))
-    if logs:
-        last = Segment(
-            environment,
-            directory,
-            logs[-1],
-            created_ms=0,
-            suffix=SWAP,
-            size=names[f"{logs[-1]:020d}.log{SWAP}"],
-        )
-        upper = max((header.next_offset for _, header in last.headers(0)), default=logs[-1] + 1)
-        for name in list(names):
-            offset = offset_of(name)
-            if offset is not None and logs[0] <= offset < upper and not name.endswith((SWAP, SUFFIX)):
-                logger.info(
-                    "%s was compacted before the last stop; removing it.", os.path.join(directory, name)
-                )
-                remove(name)
-    for name in swaps:
-        target = name[: -len(SWAP)]
-        files.rename(os.path.join(directory, name), os.path.join(directory, target))
-        names[target] = names.pop(name)
-    return names
-
-
 def _open_segments(
     environment: Environment, directory: str, names: dict[str, int], config: LogConfig, log_start_offset: int
 ) -> Segments:
@@ -172,7 +117,7 @@ def _open_segments(
                     transaction_index_bytes=names.get(stem + ".txnindex", 0),
                 )
             )
-        elif name[20:] in _INDEXES and stem + ".log" not in names:
+        elif name[20:] in INDEXES and stem + ".log" not in names:
             environment.files.remove(os.path.join(directory, name))
     if not opened:
         first = Segment(environment, directory, max(log_start_offset, 0), created_ms=now_ms)
@@ -248,15 +193,6 @@ def _drop_from(environment: Environment, segments: Segments, number: int) -> Non
         discard(environment, segment, delay_ms=0)
 
 
-def discard(environment: Environment, segment: Segment, *, delay_ms: int) -> None:
-    """Take a segment's files out of service now and delete them later."""
-    segment.close()
-    segment.rename(DELETED)
-    due = environment.clock.now_ms() + delay_ms
-    for kind in (".log", *_INDEXES):
-        environment.trash.put(segment.path(kind), due)
-
-
 def _start_over(environment: Environment, segments: Segments, offset: int) -> Segments:
     directory = segments.first.directory
     _drop_from(environment, segments, 0)
@@ -283,8 +219,12 @@ def _recover_segment(segment: Segment, recovery_point: int, config: LogConfig, e
     if segment.size < full_size:
         segment.cut_partial_write()
     segment.index_max_timestamp()
-    segment.offset_index.write()
-    segment.time_index.write()
+    try:
+        segment.offset_index.write()
+        segment.time_index.write()
+    except OSError as error:
+        if error.errno not in FULL_DISK:  # There the entries stay in memory until there is room.
+            raise
     return end_offset
 
 
@@ -310,55 +250,3 @@ def _trusted_start(segment: Segment, recovery_point: int) -> tuple[int, int, int
         segment.offset_index.count_below(relative, 0),
         segment.time_index.count_below(relative, 1),
     )
-
-
-def load_snapshot(
-    environment: Environment,
-    directory: str,
-    snapshots: set[int],
-    producers: ProducerState,
-    log_start_offset: int,
-    trusted: int,
-) -> int:
-    """Fill `producers` from the newest snapshot not after `trusted`; returns where replaying begins.
-
-    Snapshots after it, before the log's start, or damaged are removed.
-    """
-    producers.clear()
-    now_ms = environment.clock.now_ms()
-    for offset in sorted(snapshots, reverse=True):
-        path = snapshot_path(directory, offset)
-        if log_start_offset <= offset <= trusted:
-            try:
-                producers.restore(read_snapshot(environment.files, path))
-            except ValueError as error:
-                logger.warning("Ignoring producer snapshot %s: %s.", path, error)
-            else:
-                producers.expire(now_ms, environment.producer_id_expiration_ms)
-                return offset
-        environment.files.remove(path)
-        snapshots.discard(offset)
-    return log_start_offset
-
-
-def replay_producers(segments: Segments, producers: ProducerState, begin: int, end: int) -> None:
-    """Take in what producers wrote from `begin` to before `end`."""
-    if begin >= end:
-        return
-    for number in range(segments.index_of(begin), len(segments)):
-        segment = segments[number]
-        location = segment.locate(begin)
-        if location is None:
-            continue
-        for position, header in segment.headers(location.position):
-            if header.producer_id < 0 or header.base_offset < begin:
-                continue
-            batch = segment.read_batch(position, header) if header.is_control else None
-            completed = producers.replay(header, batch)
-            if completed is not None and completed[0].aborted:
-                transaction, stable = completed
-                segment.transaction_index.append(
-                    AbortedTransaction(
-                        transaction.producer_id, transaction.first_offset, transaction.last_offset, stable
-                    )
-                )

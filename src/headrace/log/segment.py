@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from headrace.log.environment import Environment
-from headrace.log.files import FileHandle, HandleSlot
+from headrace.log.files import FULL_DISK, FileHandle, HandleSlot
 from headrace.log.index import offset_index, time_index
 from headrace.log.transaction_index import TransactionIndex
 from headrace.wire.batch import (
@@ -428,12 +428,21 @@ class Segment:
             self.transaction_index.sync()
 
     def sync(self) -> None:
-        """Bring everything, indexes too, to the disk: done once for a sealed segment. Runs in a thread."""
+        """Bring everything, indexes too, to the disk: done once for a sealed segment. Runs in a thread.
+
+        On a full disk the indexes wait for the next time: without their last entries they are slow, not
+        wrong.
+        """
         if not self.synced:
             self.sync_log()
-            self.offset_index.sync()
-            self.time_index.sync()
-            self.synced = True
+            try:
+                self.offset_index.sync()
+                self.time_index.sync()
+            except OSError as error:
+                if error.errno not in FULL_DISK:
+                    raise
+            else:
+                self.synced = True
 
     def rename(self, suffix: str) -> None:
         """Give every file another suffix, the .log first: without it the others mean nothing."""

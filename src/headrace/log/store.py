@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from headrace.log.config import LogConfig
 from headrace.log.environment import Environment
 from headrace.log.epochs import LeaderEpochs
+from headrace.log.leftovers import discard
 from headrace.log.producers import CompletedTransaction, ProducerState
-from headrace.log.recovery import LoadedLog, discard, load_snapshot, replay_producers
+from headrace.log.recovery import LoadedLog
+from headrace.log.replay import load_snapshot, replay_producers
 from headrace.log.segment import Segment
 from headrace.log.segments import Segments
 from headrace.log.snapshots import encode_snapshot, snapshot_path

@@ -1,0 +1,65 @@
+"""Knowing a log's producers again: from the newest snapshot that can be trusted, and the batches after it."""
+
+from __future__ import annotations
+
+import logging
+
+from headrace.log.environment import Environment
+from headrace.log.producers import ProducerState
+from headrace.log.segments import Segments
+from headrace.log.snapshots import read_snapshot, snapshot_path
+from headrace.log.transaction_index import AbortedTransaction
+
+logger = logging.getLogger(__name__)
+
+
+def load_snapshot(
+    environment: Environment,
+    directory: str,
+    snapshots: set[int],
+    producers: ProducerState,
+    log_start_offset: int,
+    trusted: int,
+) -> int:
+    """Fill `producers` from the newest snapshot not after `trusted`; returns where replaying begins.
+
+    Snapshots after it, before the log's start, or damaged are removed.
+    """
+    producers.clear()
+    now_ms = environment.clock.now_ms()
+    for offset in sorted(snapshots, reverse=True):
+        path = snapshot_path(directory, offset)
+        if log_start_offset <= offset <= trusted:
+            try:
+                producers.restore(read_snapshot(environment.files, path))
+            except ValueError as error:
+                logger.warning("Ignoring producer snapshot %s: %s.", path, error)
+            else:
+                producers.expire(now_ms, environment.producer_id_expiration_ms)
+                return offset
+        environment.files.remove(path)
+        snapshots.discard(offset)
+    return log_start_offset
+
+
+def replay_producers(segments: Segments, producers: ProducerState, begin: int, end: int) -> None:
+    """Take in what producers wrote from `begin` to before `end`."""
+    if begin >= end:
+        return
+    for number in range(segments.index_of(begin), len(segments)):
+        segment = segments[number]
+        location = segment.locate(begin)
+        if location is None:
+            continue
+        for position, header in segment.headers(location.position):
+            if header.producer_id < 0 or header.base_offset < begin:
+                continue
+            batch = segment.read_batch(position, header) if header.is_control else None
+            completed = producers.replay(header, batch)
+            if completed is not None and completed[0].aborted:
+                transaction, stable = completed
+                segment.transaction_index.append(
+                    AbortedTransaction(
+                        transaction.producer_id, transaction.first_offset, transaction.last_offset, stable
+                    )
+                )
