@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from headrace.log.checkpoints import CLEANER, TopicPartition, read_checkpoint, write_checkpoint
-from headrace.log.cleaner_process import (
+from headrace.log.cleaner_worker import CleanerProcess
+from headrace.log.cleaning_task import (
     CleanedSegment,
     CleaningResult,
     CleaningTask,
     SourceSegment,
-    decode_result,
-    encode,
 )
 from headrace.log.leftovers import CLEANED, SWAP
 from headrace.log.manager import LogManager
@@ -32,8 +30,6 @@ from headrace.log.store import LogStore
 from headrace.wire.errors import KafkaError
 
 logger = logging.getLogger(__name__)
-
-_REPLY_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(slots=True, frozen=True)
@@ -295,50 +291,3 @@ class LogCleaner:
             )
         except OSError as error:
             self._manager.directory_failed(directory, error)
-
-
-class CleanerProcess:
-    """The child process: started with the first task, stopped when there are no more."""
-
-    __slots__ = ("_process",)
-
-    def __init__(self) -> None:
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> asyncio.subprocess.Process:
-        if self._process is None:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "headrace.log.cleaner_process",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                limit=_REPLY_BYTES,
-                env={**os.environ, "PYTHONSAFEPATH": "1"},
-            )
-        return self._process
-
-    async def clean(self, task: CleaningTask) -> CleaningResult:
-        try:
-            process = await self.start()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(encode(task))
-            await process.stdin.drain()
-            line = await process.stdout.readline()
-            if line.endswith(b"\n"):
-                return decode_result(line)
-        except (OSError, ValueError) as error:
-            await self.stop()
-            return CleaningResult(error=f"the cleaner process failed: {error}")
-        except asyncio.CancelledError:
-            await self.stop()
-            raise
-        await self.stop()
-        return CleaningResult(error="the cleaner process ended before it answered")
-
-    async def stop(self) -> None:
-        process, self._process = self._process, None
-        if process is not None and process.returncode is None:
-            process.kill()
-            await process.wait()

@@ -9,90 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
 from typing import BinaryIO
 
 from headrace.clock import Clock, SystemClock
+from headrace.log.cleaning_task import (
+    CleanedSegment,
+    CleaningResult,
+    CleaningTask,
+    SourceSegment,
+    decode_task,
+    encode,
+)
 from headrace.log.compaction import BatchFilter, LastRecord, OffsetMap, TransactionFilter, map_batch
 from headrace.log.environment import Environment
 from headrace.log.leftovers import CLEANED
-from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment, segment_path
+from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment
+from headrace.log.segment_file import segment_path
 from headrace.log.transaction_index import AbortedTransaction, TransactionIndex
 from headrace.wire.batch import BatchHeader, Buffer, parse_header
 from headrace.wire.errors import KafkaError
 
 _WRITE_BYTES = 1024 * 1024
-
-
-@dataclass(slots=True)
-class SourceSegment:
-    """A segment as it stands when the task is made."""
-
-    base_offset: int
-    end_offset: int
-    size: int
-    offset_index_bytes: int
-    time_index_bytes: int
-
-
-@dataclass(slots=True)
-class CleaningTask:
-    directory: str
-    first_dirty_offset: int
-    upper_offset: int
-    now_ms: int
-    delete_retention_ms: int
-    segment_bytes: int
-    segment_index_bytes: int
-    index_interval_bytes: int
-    map_bytes: int
-    max_bytes_per_second: float
-    segments: list[SourceSegment]
-    transaction_indexes: list[tuple[int, int]] = field(default_factory=list)
-    """(base offset of the segment, size) of every index of aborted transactions, those of later segments
-    too."""
-    last_records: list[tuple[int, int, int]] = field(default_factory=list)
-    """(producer id, last data offset, producer epoch) of producers that may come back."""
-
-
-@dataclass(slots=True)
-class CleanedSegment:
-    base_offset: int
-    sources: list[int]
-    """Base offsets of the segments it stands for."""
-    size: int
-    offset_index_bytes: int
-    time_index_bytes: int
-    transaction_index_bytes: int
-
-
-@dataclass(slots=True)
-class CleaningResult:
-    clean_until: int = 0
-    """The log is compacted up to here."""
-    bytes_read: int = 0
-    segments: list[CleanedSegment] = field(default_factory=list)
-    error: str | None = None
-
-
-def encode(value: CleaningTask | CleaningResult) -> bytes:
-    return json.dumps(asdict(value), separators=(",", ":")).encode() + b"\n"
-
-
-def decode_task(line: bytes) -> CleaningTask:
-    values = json.loads(line)
-    values["segments"] = [SourceSegment(**segment) for segment in values["segments"]]
-    return CleaningTask(**values)
-
-
-def decode_result(line: bytes) -> CleaningResult:
-    values = json.loads(line)
-    values["segments"] = [CleanedSegment(**segment) for segment in values["segments"]]
-    return CleaningResult(**values)
 
 
 class Throttle:

@@ -8,16 +8,18 @@ has written.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from headrace.log.producer_entry import (
+    AppendOrigin,
+    BatchMetadata,
+    CompletedTransaction,
+    ProducerEntry,
+    VerificationGuard,
+)
 from headrace.wire.batch import (
     MAX_SEQUENCE,
-    NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
-    NO_TIMESTAMP,
     BatchHeader,
     Buffer,
     advance_sequence,
@@ -26,74 +28,6 @@ from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.markers import EndTransactionMarker, read_end_transaction_marker
 
 BATCHES_KEPT = 5
-
-
-class AppendOrigin(enum.Enum):
-    """Who made the batch, and so what is checked."""
-
-    CLIENT = "client"
-    COORDINATOR = "coordinator"
-    REPLICATION = "replication"
-
-
-class BatchMetadata(NamedTuple):
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp: int
-
-
-class CompletedTransaction(NamedTuple):
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    """The offset of its marker."""
-    aborted: bool
-
-
-class VerificationGuard:
-    """Proof that a coordinator was asked whether this producer's transaction holds this partition."""
-
-    __slots__ = ("epoch", "lowest_sequence", "started_ms", "supports_epoch_bump")
-
-    def __init__(self, started_ms: int, sequence: int, epoch: int, supports_epoch_bump: bool) -> None:
-        self.started_ms = started_ms
-        self.lowest_sequence = sequence
-        self.epoch = epoch
-        self.supports_epoch_bump = supports_epoch_bump
-
-    def observe(self, sequence: int, epoch: int) -> None:
-        """A request waits with this guard: remember the lowest sequence of the newest epoch."""
-        if epoch == self.epoch:
-            self.lowest_sequence = min(self.lowest_sequence, sequence)
-        elif epoch > self.epoch:
-            self.epoch, self.lowest_sequence = epoch, sequence
-
-
-@dataclass(slots=True)
-class ProducerEntry:
-    producer_id: int
-    epoch: int = NO_PRODUCER_EPOCH
-    coordinator_epoch: int = -1
-    last_timestamp: int = NO_TIMESTAMP
-    transaction_first_offset: int = -1
-    """Where the open transaction begins; -1 without one."""
-    batches: list[BatchMetadata] = field(default_factory=list)
-    """The last five of this epoch, oldest first."""
-
-    @property
-    def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
-
-    @property
-    def last_offset(self) -> int:
-        return self.batches[-1].last_offset if self.batches else -1
-
-    def move_to_epoch(self, epoch: int) -> None:
-        if epoch != self.epoch:
-            self.epoch = epoch
-            self.batches.clear()
 
 
 class ProducerState:
@@ -342,3 +276,13 @@ class ProducerState:
         self.entries.clear()
         self._ongoing = {}
         self._unreplicated = {}
+
+
+__all__ = [
+    "AppendOrigin",
+    "BatchMetadata",
+    "CompletedTransaction",
+    "ProducerEntry",
+    "ProducerState",
+    "VerificationGuard",
+]

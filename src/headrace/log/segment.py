@@ -6,67 +6,37 @@ of the index and a walk over the few batch headers between two entries.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from typing import NamedTuple
-
 from headrace.log.environment import Environment
-from headrace.log.files import FULL_DISK, FileHandle, HandleSlot
+from headrace.log.files import FULL_DISK
 from headrace.log.index import offset_index, time_index
+from headrace.log.segment_file import Location, SegmentFile
 from headrace.log.transaction_index import TransactionIndex
 from headrace.wire.batch import (
-    HEADER,
-    HEADER_SIZE,
-    LENGTH_OVERHEAD,
-    MAGIC,
     NO_TIMESTAMP,
     BatchHeader,
     Buffer,
-    check_crc,
 )
-from headrace.wire.errors import ErrorCode, KafkaError
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
-_SCAN_BYTES = 8192
-_BULK_BYTES = 1024 * 1024
 _WAITING_ENTRIES = 32
 _NO_HINT = (-1, 0, 0, -1)
 """(first offset, position, size, last offset) of the batch last appended: what those who wait at the end
 want."""
 
 
-class Location(NamedTuple):
-    """A batch in a segment."""
-
-    position: int
-    size: int
-    base_offset: int
-    last_offset: int
-
-
-def segment_path(directory: str, base_offset: int, kind: str) -> str:
-    return os.path.join(directory, f"{base_offset:020d}{kind}")
-
-
-class Segment:
+class Segment(SegmentFile):
     __slots__ = (
         "_bytes_since_index",
-        "_environment",
         "_hint",
         "_indexed_timestamp",
         "_max_timestamp",
-        "_slot",
         "_transaction_index",
-        "base_offset",
         "created_ms",
-        "directory",
         "first_timestamp",
         "max_timestamp_offset",
         "offset_index",
         "preallocated",
         "roll_jitter_ms",
-        "size",
-        "suffix",
         "synced",
         "time_index",
         "transaction_index_bytes",
@@ -86,20 +56,14 @@ class Segment:
         time_index_bytes: int = 0,
         transaction_index_bytes: int = 0,
     ) -> None:
+        super().__init__(environment, directory, base_offset, suffix, size)
         files, pool = environment.files, environment.pool
-        self._environment = environment
-        self.directory = directory
-        self.base_offset = base_offset
-        self.suffix = suffix
-        """Appended to the names of its files: "" in service, ".cleaned", ".swap" or ".deleted" otherwise."""
-        self.size = size
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.offset_index = offset_index(files, pool, self.path(".index"), offset_index_bytes)
         self.time_index = time_index(files, pool, self.path(".timeindex"), time_index_bytes)
         self.transaction_index_bytes = transaction_index_bytes
         self._transaction_index: TransactionIndex | None = None
-        self._slot = HandleSlot()
         self._bytes_since_index = 0
         self._indexed_timestamp: int | None = None if time_index_bytes else NO_TIMESTAMP
         """The timestamp of the last time index entry; None before it was looked up."""
@@ -115,14 +79,11 @@ class Segment:
         """The file is larger than what it holds."""
         self._hint = _NO_HINT
 
-    def path(self, kind: str) -> str:
-        return segment_path(self.directory, self.base_offset, kind) + self.suffix
-
     def create_files(self, preallocate: int = 0) -> None:
         """Make the .log file; the indexes get theirs with their first entries, or when the segment is
         synced."""
         try:
-            self._environment.files.create(self.path(".log"))
+            self.environment.files.create(self.path(".log"))
             if preallocate:
                 self.handle(writable=True).preallocate(preallocate)
                 self.preallocated = True
@@ -133,23 +94,14 @@ class Segment:
     def remove_files(self) -> None:
         self.close()
         for kind in (".log", ".index", ".timeindex", ".txnindex"):
-            self._environment.files.remove(self.path(kind))
-
-    def handle(self, *, writable: bool = False) -> FileHandle:
-        """The open .log file. Whoever keeps the handle can read on although the segment is removed."""
-        handle = self._slot.handle
-        if handle is None or (writable and not handle.writable):
-            handle = self._environment.files.open(self.path(".log"), writable=writable)
-            self._environment.pool.fill(self._slot, handle)
-        handle.used = True
-        return handle
+            self.environment.files.remove(self.path(kind))
 
     @property
     def transaction_index(self) -> TransactionIndex:
         index = self._transaction_index
         if index is None:
             index = self._transaction_index = TransactionIndex(
-                self._environment.files, self.path(".txnindex"), self.transaction_index_bytes
+                self.environment.files, self.path(".txnindex"), self.transaction_index_bytes
             )
         return index
 
@@ -167,7 +119,7 @@ class Segment:
         """Write one batch at the end. An OSError leaves the segment as it was, except for bytes beyond
         `size`."""
         position = self.size
-        handle = self._slot.handle
+        handle = self.slot.handle
         if handle is None or not handle.writable:
             handle = self.handle(writable=True)
         handle.used = True
@@ -275,7 +227,7 @@ class Segment:
     def largest_timestamp(self) -> int:
         """What retention by time goes by: the largest timestamp, or when the file last changed."""
         timestamp = self.max_timestamp
-        return timestamp if timestamp >= 0 else self._environment.files.modified_ms(self.path(".log"))
+        return timestamp if timestamp >= 0 else self.environment.files.modified_ms(self.path(".log"))
 
     def time_waited_for_roll(self, now_ms: int, timestamp: int) -> int:
         """How long the first batch has been here, seen from a new batch with `timestamp`."""
@@ -298,27 +250,7 @@ class Segment:
         if offset == first_offset:
             return Location(position, size, first_offset, last_offset)
         entry = self.offset_index.floor(offset - self.base_offset, nowait=nowait)
-        return self._scan(offset, entry[1] if entry else 0, nowait)
-
-    def _scan(self, offset: int, position: int, nowait: bool) -> Location | None:
-        end = self.size
-        chunk: bytes | bytearray = b""
-        chunk_start = chunk_end = position
-        handle = self.handle()
-        while position < end:
-            if position + HEADER_SIZE > chunk_end:
-                chunk_start = position
-                chunk = handle.read_at(min(_SCAN_BYTES, end - position), position, nowait=nowait)
-                chunk_end = position + len(chunk)
-                if len(chunk) < HEADER_SIZE:
-                    raise self._damaged(position)
-            base, length, _, magic, _, _, last_delta, *_ = HEADER.unpack_from(chunk, position - chunk_start)
-            if magic != MAGIC or length < HEADER_SIZE - LENGTH_OVERHEAD:
-                raise self._damaged(position)
-            if base + last_delta >= offset:
-                return Location(position, length + LENGTH_OVERHEAD, base, base + last_delta)
-            position += length + LENGTH_OVERHEAD
-        return None
+        return self.scan(offset, entry[1] if entry else 0, nowait)
 
     def cut(self, position: int, limit: int, *, nowait: bool = False) -> tuple[int, int]:
         """Where to end a read from `position` (a batch's start) so that whole batches up to `limit` are in
@@ -332,82 +264,12 @@ class Segment:
         end = position
         bound = self.base_offset
         while end < limit:
-            location = self._scan(-1, end, nowait)
+            location = self.scan(-1, end, nowait)
             if location is None or end + location.size > limit:
                 break
             end += location.size
             bound = location.last_offset + 1
         return end, bound
-
-    # Walking
-
-    def headers(self, position: int, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of every batch from `position` on, without reading the records."""
-        limit = self.size if end is None else min(end, self.size)
-        handle = self.handle()
-        chunk: bytes | bytearray = b""
-        chunk_start = chunk_end = position
-        while position < limit:
-            if position + HEADER_SIZE > chunk_end:
-                chunk_start = position
-                chunk = handle.read_at(min(_SCAN_BYTES * 8, self.size - position), position)
-                chunk_end = position + len(chunk)
-                if len(chunk) < HEADER_SIZE:
-                    raise self._damaged(position)
-            header = BatchHeader._make(HEADER.unpack_from(chunk, position - chunk_start))
-            if header.magic != MAGIC or header.length < HEADER_SIZE - LENGTH_OVERHEAD:
-                raise self._damaged(position)
-            yield position, header
-            position += header.size
-
-    def checked_batches(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-        """Every whole batch with a right checksum from `position` on; ends before the first that is not
-        so."""
-        handle = self.handle()
-        chunk = memoryview(b"")
-        chunk_start = position
-        while end - position >= HEADER_SIZE:
-            if chunk_start + len(chunk) - position < HEADER_SIZE:
-                chunk_start = position
-                chunk = memoryview(handle.read_at(min(_BULK_BYTES, end - position), position))
-                if len(chunk) < HEADER_SIZE:
-                    return
-            header = BatchHeader._make(HEADER.unpack_from(chunk, position - chunk_start))
-            if (
-                header.magic != MAGIC
-                or header.length < HEADER_SIZE - LENGTH_OVERHEAD
-                or header.size > end - position
-                or header.last_offset_delta < 0
-            ):
-                return
-            if position - chunk_start + header.size > len(chunk):
-                chunk_start = position
-                chunk = memoryview(
-                    handle.read_at(max(header.size, min(_BULK_BYTES, end - position)), position)
-                )
-                if len(chunk) < header.size:
-                    return
-            start = position - chunk_start
-            batch = chunk[start : start + header.size]
-            try:
-                check_crc(batch, header)
-            except KafkaError:
-                return
-            yield position, header, batch
-            position += header.size
-
-    def read_batch(self, position: int, header: BatchHeader) -> bytes | bytearray:
-        data = self.handle().read_at(header.size, position)
-        if len(data) != header.size:
-            raise self._damaged(position)
-        return data
-
-    def _damaged(self, position: int) -> KafkaError:
-        return KafkaError(
-            ErrorCode.KAFKA_STORAGE_ERROR,
-            f"{self.path('.log')} is damaged at byte {position}; restart the broker after removing its "
-            "clean-stop mark to recover the partition.",
-        )
 
     # Life
 
@@ -446,7 +308,7 @@ class Segment:
 
     def rename(self, suffix: str) -> None:
         """Give every file another suffix, the .log first: without it the others mean nothing."""
-        files = self._environment.files
+        files = self.environment.files
         old = {kind: self.path(kind) for kind in (".log", ".index", ".timeindex", ".txnindex")}
         self.suffix = suffix
         for kind, path in old.items():
@@ -470,6 +332,6 @@ class Segment:
 
     def close(self) -> None:
         """Let go of files and memory; slices that are being sent keep theirs."""
-        self._environment.pool.empty(self._slot)
+        self.environment.pool.empty(self.slot)
         self.offset_index.release()
         self.time_index.release()
