@@ -72,6 +72,7 @@ class LogCleaner:
         self._worker: Worker = worker or self._process.clean
         self._clean_until: dict[TopicPartition, tuple[int, int]] = {}
         """Where each log is compacted to, and its count of truncations then."""
+        self._one_at_a_time = asyncio.Lock()
         self._put_off: dict[TopicPartition, int] = {}
         """Logs that could not be compacted, and up to where that was tried."""
         for directory in manager.online_directories:
@@ -96,7 +97,11 @@ class LogCleaner:
             await self._process.stop()
 
     async def clean_one(self) -> bool:
-        """Compact the log that needs it most; False when none does."""
+        """Compact the log that needs it most; False when none does. One at a time, whoever asks."""
+        async with self._one_at_a_time:
+            return await self._clean_dirtiest()
+
+    async def _clean_dirtiest(self) -> bool:
         candidate = await self._dirtiest()
         if candidate is None:
             return False
