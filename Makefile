@@ -36,7 +36,7 @@ setup: $(VENV)/.all servers
 servers:
 	@command -v redis-server >/dev/null && test -x /usr/sbin/mariadbd || test "$$(id -u)" != 0 || \
 		! command -v apt-get >/dev/null || { apt-get update -qq && \
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server mariadb-server-core; } \
+		DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server mariadb-server-core; } \
 		>/dev/null
 
 run: $(VENV)/.base

@@ -15,7 +15,14 @@ import sqlalchemy as sa
 
 from headrace.client.errors import ConfigError
 from headrace.client.once.ids import IdOf, fitted
-from headrace.client.once.tables import KEY, create, insert_or_ignore, now_millis, reachable, unless_passing
+from headrace.client.once.tables import (
+    KEY,
+    create,
+    insert_or_ignore_statement,
+    now_millis,
+    reachable,
+    unless_passing,
+)
 from headrace.client.record import Record, TopicPartition
 
 K = TypeVar("K")
@@ -75,6 +82,25 @@ class SqlOnce:
             mysql_engine="InnoDB",
         )
         create(engine, self._seen, self._offsets)
+        # Made once: building a statement costs SQLAlchemy more than running it.
+        dialect, places = engine.dialect.name, self._offsets.c
+        this: dict[str, sa.BindParameter[Any]] = {
+            "name": sa.bindparam("of_name"),
+            "topic": sa.bindparam("of_topic"),
+            "partition": sa.bindparam("of"),
+        }
+        self._note_id = insert_or_ignore_statement(dialect, self._seen).values(
+            name=sa.bindparam("of_name"), id=sa.bindparam("of_id"), at=now_millis()
+        )
+        self._move = (
+            self._offsets.update()
+            .where(*(places[column] == value for column, value in this.items()))
+            .where(places.next_offset < sa.bindparam("next"))
+            .values(next_offset=sa.bindparam("next"))
+        )
+        self._first_move = insert_or_ignore_statement(dialect, self._offsets).values(
+            **this, next_offset=sa.bindparam("next")
+        )
 
     def __call__(
         self, handler: Callable[[Record[K, V], sa.Connection], R]
@@ -114,23 +140,17 @@ class SqlOnce:
             return False
         if self._id_of is None:
             return True
-        row = {"name": self._name.encode(), "id": fitted(self._id_of(record)), "at": now_millis()}
-        return insert_or_ignore(connection, self._seen, row)
+        row = {"of_name": self._name.encode(), "of_id": fitted(self._id_of(record))}
+        return connection.execute(self._note_id, row).rowcount == 1
 
     def _advance(self, record: Record[Any, Any], connection: sa.Connection) -> bool:
         """Move the partition's offset past the record; False when it is past it already."""
-        table = self._offsets
-        where = {
-            "name": self._name.encode(),
-            "topic": record.topic.encode(),
-            "partition": record.partition,
+        row = {
+            "of_name": self._name.encode(),
+            "of_topic": record.topic.encode(),
+            "of": record.partition,
+            "next": record.offset + 1,
         }
-        if insert_or_ignore(connection, table, {**where, "next_offset": record.offset + 1}):
+        if connection.execute(self._move, row).rowcount == 1:
             return True
-        moved = connection.execute(
-            table.update()
-            .where(*(table.c[column] == value for column, value in where.items()))
-            .where(table.c.next_offset <= record.offset)
-            .values(next_offset=record.offset + 1)
-        )
-        return moved.rowcount == 1
+        return connection.execute(self._first_move, row).rowcount == 1

@@ -5,11 +5,13 @@ The effect itself may be anywhere; when it is in the same database, SqlOnce does
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from headrace.client.once.ids import fitted
 from headrace.client.once.store import Claim
-from headrace.client.once.tables import KEY, create, insert_or_ignore, now_millis, reachable
+from headrace.client.once.tables import KEY, create, insert_or_ignore_statement, now_millis, reachable
 
 _FOR_EVER = 100 * 365 * 86_400.0
 
@@ -30,48 +32,54 @@ class SqlStore:
             mysql_engine="InnoDB",
         )
         create(engine, self._table)
+        # Made once: building a statement costs SQLAlchemy more than running it.
+        columns = self._table.c
+        this = sa.and_(columns.name == sa.bindparam("of_name"), columns.id == sa.bindparam("of_id"))
+        mine = sa.and_(this, columns.token == sa.bindparam("of_token"))
+        until = now_millis() + sa.bindparam("lease", type_=sa.BigInteger)
+        self._insert = insert_or_ignore_statement(engine.dialect.name, self._table).values(
+            name=sa.bindparam("of_name"),
+            id=sa.bindparam("of_id"),
+            token=sa.bindparam("of_token"),
+            done=False,
+            until=until,
+        )
+        self._look = sa.select(
+            columns.token, columns.done, (columns.until - now_millis()).label("left")
+        ).where(this)
+        self._take_over = (
+            self._table.update()
+            .where(this, columns.token == sa.bindparam("dead"), ~columns.done)
+            .values(token=sa.bindparam("of_token"), until=until)
+        )
+        self._finish = self._table.update().where(mine).values(done=True, until=now_millis())
+        self._forget = self._table.delete().where(mine)
 
     def claim(self, name: str, identity: bytes, token: str, lease: float | None) -> Claim:
-        until = now_millis() + int((_FOR_EVER if lease is None else lease) * 1000)
-        row = {"token": token, "done": False, "until": until}
+        ours = {
+            **_key(name, identity, token),
+            "lease": int((_FOR_EVER if lease is None else lease) * 1000),
+        }
         with reachable(), self._engine.begin() as connection:
-            if insert_or_ignore(
-                connection, self._table, {"name": name.encode(), "id": fitted(identity), **row}
-            ):
+            if connection.execute(self._insert, ours).rowcount == 1:
                 return Claim("ours")
-            held = connection.execute(
-                sa.select(
-                    self._table.c.token,
-                    self._table.c.done,
-                    (self._table.c.until - now_millis()).label("left"),
-                ).where(self._is(name, identity))
-            ).one_or_none()
+            held = connection.execute(self._look, _key(name, identity)).one_or_none()
             if held is None:
                 return Claim("running")
             if held.done:
                 return Claim("done")
             if held.left > 0:
                 return Claim("running", held.left / 1000)
-            taken = connection.execute(
-                self._table.update()
-                .where(self._is(name, identity), self._table.c.token == held.token, ~self._table.c.done)
-                .values(row)
-            )
+            taken = connection.execute(self._take_over, {**ours, "dead": held.token})
             return Claim("ours" if taken.rowcount == 1 else "running")
 
     def done(self, name: str, identity: bytes, token: str) -> bool:
-        statement = (
-            self._table.update()
-            .where(self._is(name, identity), self._table.c.token == token)
-            .values(done=True, until=now_millis())
-        )
         with reachable(), self._engine.begin() as connection:
-            return connection.execute(statement).rowcount == 1
+            return connection.execute(self._finish, _key(name, identity, token)).rowcount == 1
 
     def release(self, name: str, identity: bytes, token: str) -> None:
-        statement = self._table.delete().where(self._is(name, identity), self._table.c.token == token)
         with reachable(), self._engine.begin() as connection:
-            connection.execute(statement)
+            connection.execute(self._forget, _key(name, identity, token))
 
     def purge(self, older_than: float) -> int:
         """Delete ids that were done more than this many seconds ago; returns how many."""
@@ -81,5 +89,7 @@ class SqlStore:
         with reachable(), self._engine.begin() as connection:
             return connection.execute(statement).rowcount
 
-    def _is(self, name: str, identity: bytes) -> sa.ColumnElement[bool]:
-        return sa.and_(self._table.c.name == name.encode(), self._table.c.id == fitted(identity))
+
+def _key(name: str, identity: bytes, token: str | None = None) -> dict[str, Any]:
+    key: dict[str, Any] = {"of_name": name.encode(), "of_id": fitted(identity)}
+    return key if token is None else {**key, "of_token": token}

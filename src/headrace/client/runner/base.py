@@ -157,8 +157,8 @@ class BaseRunner(Generic[K, V, R]):
     ) -> tuple[set[TopicPartition], set[TopicPartition], bool]:
         """Which partitions to pause and which to resume, and whether there is room to read more at all.
 
-        Pausing throws away what librdkafka has fetched ahead, so a partition is paused only when it stays full
-        or is far too full; until then, reading waits while every partition is full.
+        Pausing throws away what librdkafka has fetched ahead, so a partition is paused only when it stays
+        full or is far too full; until then, reading waits while every partition is full.
         """
         load, now = self._schedule.load(), time.monotonic()
         self._tell("loaded", load, len(paused))
