@@ -267,3 +267,29 @@ def test_a_full_disk_while_indexing_loses_no_entry(lab, faults):
     reopened = lab.open(ReopenFacts(clean=True))
     assert len(lab.values(reopened)) == 1500
     assert reopened._store.active.offset_index.count > 1400
+
+
+def test_a_full_disk_does_not_keep_a_crashed_log_from_being_read(lab, faults):
+    log = lab.open(index_interval_bytes=0)
+    for number in range(50):
+        lab.append(log, b"%d" % number)
+    log._store.release()
+    faults.room, faults.only = 0, "index"
+    again = lab.open(index_interval_bytes=0)
+    assert len(lab.values(again)) == 50
+    assert lab.values(again, 40)[0] == b"40"
+    faults.room = None
+    facts = again.close()
+    assert lab.open(facts).load().active.offset_index.count > 40
+
+
+def test_an_epoch_that_could_not_be_written_is_written_with_the_next_append(lab, faults):
+    log = lab.open()
+    lab.append(log, b"a", leader_epoch=1)
+    faults.room, faults.only = 0, ".tmp"
+    with pytest.raises(KafkaError):
+        lab.append(log, b"b", leader_epoch=2)
+    assert log.latest_epoch == 1
+    faults.room = None
+    assert lab.append(log, b"b", leader_epoch=2) == 1
+    assert lab.open(log.close()).latest_epoch == 2

@@ -139,6 +139,9 @@ def test_folders_that_hold_no_log_are_left_alone(opened, tmp_path):
     (mine / "thesis.txt").write_text("precious")
     (tmp_path / "data" / "notes").mkdir()
     (tmp_path / "data" / "x-delete").mkdir()
+    kraft = tmp_path / "data" / "__cluster_metadata-0"
+    kraft.mkdir()
+    (kraft / f"{0:020d}.log").write_bytes(b"Apache Kafka's")
     stray = tmp_path / "data" / "old-3.0123-stray"
     stray.mkdir()
     manager = opened()
@@ -147,6 +150,7 @@ def test_folders_that_hold_no_log_are_left_alone(opened, tmp_path):
     manager.close()
     assert (mine / "thesis.txt").read_text() == "precious"
     assert stray.exists()
+    assert (kraft / f"{0:020d}.log").read_bytes() == b"Apache Kafka's"
 
 
 def test_a_deleted_partition_is_gone_at_once_and_its_files_after_the_delay(opened, tmp_path, lab, clock):

@@ -231,3 +231,16 @@ def test_a_preallocated_segment_is_cut_to_its_batches_after_a_crash(lab):
     log = lab.open(preallocate=True, segment_bytes=1 << 20)
     assert lab.values(log) == [b"a"]
     assert os.path.getsize(path) == len(lab.batch(b"a"))
+
+
+def test_half_written_small_files_are_removed(lab):
+    log = fill(lab)
+    crash(log)
+    names = ("leader-epoch-checkpoint.tmp", "partition.metadata.tmp", f"{7:020d}.snapshot.tmp")
+    for name in (*names, "mine.tmp"):
+        Path(log.directory, name).write_bytes(b"half")
+    log = lab.open(**SETTINGS)
+    log.load()
+    left = os.listdir(log.directory)
+    assert not any(name in left for name in names)
+    assert "mine.tmp" in left
