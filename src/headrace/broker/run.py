@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import resource
 import signal
 import sys
 
@@ -28,6 +29,7 @@ def run(config: BrokerConfig) -> int:
         format="%(asctime)s %(levelname)s %(message)s",
         datefmt="%Y-%m-%d %H:%M:%S",
     )
+    _raise_file_limit()
     for notice in config.notices:
         log.info("%s", notice)
     try:
@@ -37,6 +39,12 @@ def run(config: BrokerConfig) -> int:
         print(f"headrace: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _raise_file_limit() -> None:
+    """Connections and log files need more descriptors than a shell usually grants; take all that are allowed."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _serve(config: BrokerConfig) -> None:
