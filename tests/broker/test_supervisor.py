@@ -79,7 +79,7 @@ def test_brokers_make_a_cluster_and_one_that_is_killed_comes_back(supervised, tm
 
     victim = supervised.brokers()[2]
     os.kill(victim.pid, signal.SIGKILL)
-    until(lambda: 2 in supervised.brokers() and supervised.brokers()[2].pid != victim.pid)
+    until(lambda: (back := supervised.brokers().get(2)) is not None and back.pid != victim.pid)
     until(
         lambda: all(
             set(partition.isrs) == {1, 2, 3}
