@@ -85,10 +85,14 @@ def test_machines_come_after_racks() -> None:
         assert {alive[broker].host for broker in replicas} == {"x", "y"}
 
 
-def test_followers_of_one_leader_are_several(image_of: ImageOf) -> None:
-    placed = place(brokers_in([None] * 4), Load(MetadataImage()), 12, 2)
-    followers = {replicas[1] for replicas in placed if replicas[0] == 0}
-    assert len(followers) > 1
+@pytest.mark.parametrize(("brokers", "factor"), [(3, 3), (4, 2), (4, 3), (5, 3), (6, 2)])
+def test_when_a_broker_dies_the_others_share_what_it_led(brokers: int, factor: int) -> None:
+    partitions = brokers * (brokers - 1) * 2
+    placed = place(brokers_in([None] * brokers), Load(MetadataImage()), partitions, factor)
+    for dead in range(brokers):
+        heirs = Counter(replicas[1] for replicas in placed if replicas[0] == dead)
+        assert len(heirs) >= min(brokers - 1, 2)
+        assert max(heirs.values()) <= 2 * partitions / brokers / (brokers - 1) + 1
 
 
 def test_too_many_replicas_are_refused_with_the_number_of_live_brokers(image_of: ImageOf) -> None:

@@ -1,7 +1,8 @@
 """Where the replicas of new partitions go: over racks first, over machines next, evenly over brokers always.
 
 Brokers are chosen one by one, each time the one with the least to do: least in this topic, so that every topic is spread,
-then least in the whole cluster, so that many small topics are spread too. The first replica is the preferred leader.
+then least in the whole cluster, so that many small topics are spread too. The first replica is the preferred leader; the
+second takes over when it dies, so these are spread as well.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class Load:
                 self.replicas.update(partition.replicas)
         self.topic_leaders: Counter[int] = Counter()
         self.topic_replicas: Counter[int] = Counter()
-        self.pairs: Counter[tuple[int, int]] = Counter()
+        self.seconds: Counter[tuple[int, int]] = Counter()
+        """How often one broker is next in line for what another leads, in the topic at hand."""
         for partition in existing:
             self.add(partition.replicas, whole_cluster=False)
 
@@ -33,7 +35,8 @@ class Load:
         leader = replicas[0]
         self.topic_leaders[leader] += 1
         self.topic_replicas.update(replicas)
-        self.pairs.update((leader, follower) for follower in replicas[1:])
+        if len(replicas) > 1:
+            self.seconds[leader, replicas[1]] += 1
         if whole_cluster:
             self.leaders[leader] += 1
             self.replicas.update(replicas)
@@ -42,7 +45,7 @@ class Load:
         """Forget the topic at hand, keep what it added to the cluster."""
         self.topic_leaders.clear()
         self.topic_replicas.clear()
-        self.pairs.clear()
+        self.seconds.clear()
 
 
 def place(
@@ -98,9 +101,13 @@ def _place_one(usable: list[Broker], load: Load, replication_factor: int, number
                     load.topic_replicas[broker.id] - load.topic_leaders[broker.id],
                     load.topic_replicas[broker.id],
                     load.replicas[broker.id],
-                    load.pairs[leader.id, broker.id],
+                    load.seconds[leader.id, broker.id],
                     turn[broker.id],
                 ),
             )
         )
-    return tuple(broker.id for broker in chosen)
+    followers = sorted(
+        (broker.id for broker in chosen[1:]),
+        key=lambda follower: (load.seconds[leader.id, follower], (turn[follower] - turn[leader.id]) % count),
+    )
+    return (leader.id, *followers)
