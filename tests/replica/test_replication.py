@@ -116,3 +116,22 @@ def test_with_one_replica_left_acks_all_is_refused_when_two_must_be_in_sync(clus
     producer.flush(30)
     assert errors[0] is not None
     assert read(cluster, "strict") == [b"x"]
+
+
+def test_a_follower_that_lost_its_session_returns_to_the_isr_of_a_quiet_partition(cluster):
+    create(cluster, "quiet")
+    produce(cluster, "quiet", [b"x"])
+    first = leader(cluster, "quiet").leader
+    follower = next(number for number in (1, 2, 3) if number != first)
+
+    async def lose_session(node):
+        epoch = node.cluster.broker_epoch
+        node.cluster._store._writer.transport.abort()
+        return epoch
+
+    async def epoch_of(node):
+        return node.cluster.broker_epoch
+
+    before = cluster[follower].run(lose_session)
+    until(lambda: cluster[follower].run(epoch_of) != before)
+    until(lambda: set(leader(cluster, "quiet").isrs) == {1, 2, 3})

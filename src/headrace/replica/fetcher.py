@@ -78,6 +78,7 @@ class ReplicaFetcher:
         self._to_forget: dict[Key, None] = {}
         self._session_id = 0
         self._session_epoch = 0
+        self._session_broker_epoch = -1
         self._work = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -125,6 +126,7 @@ class ReplicaFetcher:
             await self._clock.sleep(min(backoff, 0.1) if self._partitions else backoff)
 
     def _start_session_over(self) -> None:
+        self._session_broker_epoch = self._broker_epoch()
         self._session_id = self._session_epoch = 0
         self._to_send = dict.fromkeys(self._partitions)
         self._to_forget.clear()
@@ -132,6 +134,9 @@ class ReplicaFetcher:
 
     async def _fetch(self, connection: PeerConnection) -> None:
         self._wake_rested()
+        if self._broker_epoch() != self._session_broker_epoch:
+            # This broker registered anew; the leader takes it for in sync only under its present epoch.
+            self._start_session_over()
         request = self._request()
         timeout = self._settings.max_wait_ms / 1000 + 30
         response = await connection.call(request, FETCH_VERSION, timeout)

@@ -112,6 +112,7 @@ class Replication:
         while True:
             await self._clock.sleep(self._longest_lag / 2)
             self.shrink_isrs()
+            self.grow_isrs()
 
     def shrink_isrs(self) -> None:
         """Propose to leave out whoever has not caught up for replica.lag.time.max.ms."""
@@ -128,3 +129,17 @@ class Replication:
             late = leadership.laggards(partition.log.log_end_offset, now, self._longest_lag, silent)
             if late:
                 self.isr_changes.propose(partition, leadership.isr - late)
+
+    def grow_isrs(self) -> None:
+        """Propose again whoever has caught up and was refused: a quiet partition is not fetched anew."""
+        now = self._clock.monotonic()
+        for partition in self._led:
+            leadership = partition.leadership
+            if leadership is None:
+                continue
+            for replica in leadership.followers:
+                heard = now - self._heard_from.get(replica, float("-inf")) <= self._longest_lag
+                if heard and leadership.may_join(replica, partition.log.high_watermark):
+                    self.isr_changes.propose(partition, leadership.isr | {replica})
+                    partition.isr_changed()
+                    break
