@@ -24,5 +24,7 @@ void load_latency(void);
 void load_positions(void);
 void load_connections(void);
 void load_commits(void);
+void load_rebalance(void);
+void load_idle_groups(void);
 
 #endif
