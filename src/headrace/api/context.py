@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from headrace.broker.connection import Connection
     from headrace.broker.services import Services
 
+FAILED_INSIDE = "the request failed inside the broker; the log above says how"
+"""Why a connection is cut when a request cannot be answered."""
+
 
 @dataclass(slots=True)
 class Context:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.api.context import Context
+from headrace.api.context import FAILED_INSIDE, Context
 from headrace.api.verification import Verification
 from headrace.clock import Timer
 from headrace.log.producers import VerificationGuard
@@ -44,13 +44,16 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
             copy = memoryview(bytearray(frame[position:]))
             context.connection.mute()
             verification.start(
-                lambda: _verified(context, read_request(copy, 0, context.version), verification)
+                lambda: _verified(context, read_request(copy, 0, context.version), verification),
+                lambda: context.connection.cut(FAILED_INSIDE),
             )
             return
     _serve(context, request, None)
 
 
 def _verified(context: Context, request: ProduceRequest, verification: Verification) -> None:
+    if context.connection.transport.is_closing():
+        return  # As if the request had been lost on the way.
     _serve(context, request, verification)
     context.connection.unmute()
 

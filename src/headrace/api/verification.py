@@ -79,20 +79,21 @@ class Verification:
     def needed(self) -> bool:
         return bool(self._guards)
 
-    def start(self, then: Callable[[], None]) -> None:
-        """Ask, then call back on the loop."""
-        self._task = asyncio.get_running_loop().create_task(self._ask(then))
+    def start(self, then: Callable[[], None], failed: Callable[[], None]) -> None:
+        """Ask, then call back on the loop; `failed` when that could not be done, for a reason that is logged."""
+        self._task = asyncio.get_running_loop().create_task(self._ask(then, failed))
 
-    async def _ask(self, then: Callable[[], None]) -> None:
+    async def _ask(self, then: Callable[[], None], failed: Callable[[], None]) -> None:
         verify_only = self._version < ENLISTED_BY_WRITING
-        for (producer_id, epoch), partitions in self._producers.items():
-            self._codes |= await self._services.transactions.enlisting.ask(
-                self._transactional_id, producer_id, epoch, partitions, verify_only
-            )
         try:
+            for (producer_id, epoch), partitions in self._producers.items():
+                self._codes |= await self._services.transactions.enlisting.ask(
+                    self._transactional_id, producer_id, epoch, partitions, verify_only
+                )
             then()
         except Exception:
             log.exception("a transactional produce failed inside the broker")
+            failed()
 
     def guard_for(self, partition: Partition) -> VerificationGuard | None:
         """What to append with; the coordinator's refusal as the error this client understands."""

@@ -104,6 +104,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.muted = True
         self.outbox.close()
+        self._listener.budget.forget(self.parse)
         self._release_buffer(SMALL)
         self._listener.closed(self)
 
@@ -135,12 +136,15 @@ class Connection(asyncio.BufferedProtocol):
         self.muted = True
 
     def unmute(self) -> None:
-        """The request that waited has its reply; go on with the next frame."""
+        """The request that waited has its reply; go on with the next frame, unless the peer is gone."""
+        if self.transport.is_closing():
+            return
         self.muted = False
         self.parse()
 
     def cut(self, reason: str) -> None:
-        """Close the connection because of what the peer did, saying why once."""
+        """Close the connection because of what the peer did, saying why once; what it sent after that is not served."""
+        self.muted = True
         if not self.transport.is_closing():
             log.warning("closed connection from %s: %s", self.peer_host, reason)
             self.transport.abort()
@@ -195,14 +199,15 @@ class Connection(asyncio.BufferedProtocol):
         capacity = len(self._buffer)
         if held == 0:
             self._start = self._end = 0
-            if capacity > SMALL and self._listener.budget.scarce:
-                self._replace_buffer(SMALL)
+        if held <= SMALL // 2 and capacity > SMALL and self._listener.budget.scarce:
+            self._replace_buffer(SMALL)
+            capacity = SMALL
         elif self._start and (self._end == capacity or self._start + needed > capacity):
             self._view[:held] = bytes(self._view[self._start : self._end])
             self._start, self._end = 0, held
         if self._end == len(self._buffer):
             wanted = min(needed, 2 * capacity, capacity + LARGE_STEP)
-            if wanted > capacity and self._listener.budget.take(wanted - capacity):
+            if wanted > capacity and self._listener.budget.take(wanted - capacity, self):
                 self._replace_buffer(wanted, taken=True)
             elif wanted > capacity:
                 self._pause_reading()
@@ -224,7 +229,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _release_buffer(self, down_to: int) -> None:
         if len(self._buffer) > down_to:
-            self._listener.budget.give_back(len(self._buffer) - down_to)
+            self._listener.budget.give_back(len(self._buffer) - down_to, self)
 
     def _pause_reading(self) -> None:
         if not self._reading_paused:

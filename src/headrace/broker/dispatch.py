@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from headrace.api.context import Context
+from headrace.api.context import FAILED_INSIDE, Context
 from headrace.api.registry import APIS, Api
 from headrace.broker.connection import Connection
 from headrace.broker.services import Services
@@ -70,12 +70,17 @@ class Dispatcher:
             result = self._failed(api, error)
         if context.connection.transport.is_closing():
             return  # the client did not wait for its answer
-        self._reply(context, result)
+        try:
+            self._reply(context, result)
+        except Exception:
+            log.exception("the answer to %s cannot be written", api.name)
+            self._reply(context, None)
+            return
         context.connection.unmute()
 
     def _reply(self, context: Context, response: Response | bytearray | None) -> None:
         if response is None:
-            context.connection.cut("the request failed inside the broker; the log above says how")
+            context.connection.cut(FAILED_INSIDE)
             return
         if isinstance(response, bytearray):
             context.connection.outbox.send(response)
