@@ -10,10 +10,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
 
-from headrace.api.context import Context
+from headrace.api.context import FAILED_INSIDE, Context
 from headrace.clock import Timer
 from headrace.replica.fetching import FetchEntry, Fetcher
 from headrace.replica.partition import Partition
@@ -22,6 +23,8 @@ from headrace.wire.codec import decode
 from headrace.wire.errors import KafkaError
 from headrace.wire.fetch import TOPIC_IDS, PartitionReply, encode_reply
 from headrace.wire.messages.fetch import FetchRequest
+
+log = logging.getLogger("headrace.api")
 
 Replies = list[tuple[FetchEntry, PartitionReply]]
 
@@ -48,6 +51,7 @@ class _Fetch:
         "_looking",
         "_max_wait_ms",
         "_min_bytes",
+        "_moved_meanwhile",
         "_over",
         "_session",
         "_timer",
@@ -60,12 +64,14 @@ class _Fetch:
         replica_id = request.replica_id if context.version < 15 else request.replica_state.replica_id
         self._context = context
         self._max_wait_ms = request.max_wait_ms
-        self._min_bytes = request.min_bytes
+        self._min_bytes = min(request.min_bytes, request.max_bytes)
         self._timer: Timer | None = None
         self._watched: list[Partition] = []
         self._check_scheduled = False
         self._looking = False
         self._over = False
+        self._moved_meanwhile = False
+        """A partition moved while a thread was looking, which may have been too early to see it."""
         self._fetcher = Fetcher(
             services.replicas,
             by_id=by_id,
@@ -139,18 +145,40 @@ class _Fetch:
         try:
             found = self._fetcher.read(entries)
         except BlockingIOError:
-            self._looking = True
-            self._context.connection.mute()
-            read = partial(self._fetcher.read, entries, nowait=False)
-            future = asyncio.get_running_loop().run_in_executor(self._context.services.disk, read)
+            self._look_in_thread(entries, then)
+        except Exception:
+            self._fail()
+        else:
+            self._go_on(then, found)
 
-            def arrived(done: asyncio.Future[tuple[Replies, int, bool]]) -> None:
-                self._looking = False
-                then(*done.result())
+    def _look_in_thread(self, entries: list[FetchEntry], then: Callable[[Replies, int, bool], None]) -> None:
+        self._looking = True
+        self._context.connection.mute()
+        read = partial(self._fetcher.read, entries, nowait=False)
+        future = asyncio.get_running_loop().run_in_executor(self._context.services.disk, read)
 
-            future.add_done_callback(arrived)
-            return
-        then(*found)
+        def arrived(done: asyncio.Future[tuple[Replies, int, bool]]) -> None:
+            self._looking = False
+            try:
+                found = done.result()
+            except Exception:
+                self._fail()
+            else:
+                self._go_on(then, found)
+
+        future.add_done_callback(arrived)
+
+    def _go_on(self, then: Callable[[Replies, int, bool], None], found: tuple[Replies, int, bool]) -> None:
+        try:
+            then(*found)
+        except Exception:
+            self._fail()
+
+    def _fail(self) -> None:
+        """Nobody else hears of an error here: without an answer, the client must at least lose the connection."""
+        log.exception("a fetch failed inside the broker")
+        self._stop_waiting()
+        self._context.connection.cut(FAILED_INSIDE)
 
     def _first_look(self, replies: Replies, size: int, urgent: bool) -> None:
         nothing_asked = not self._entries and (self._session is None or not self._session.entries)
@@ -178,12 +206,22 @@ class _Fetch:
 
     def _check(self) -> None:
         self._check_scheduled = False
-        if self._timer is not None and not self._looking:
+        if self._timer is None:
+            return
+        if self._looking:
+            self._moved_meanwhile = True
+        else:
             self._look(self._next_look)
 
     def _next_look(self, replies: Replies, size: int, urgent: bool) -> None:
         if urgent or size >= self._min_bytes or self._over:
             self._finish(replies, size, urgent)
+            return
+        if self._session is not None:
+            self._session.attend(replies)
+        if self._moved_meanwhile:
+            self._moved_meanwhile = False
+            self._poke()
 
     def _expired(self) -> None:
         self._over = True
@@ -191,6 +229,12 @@ class _Fetch:
             self._look(self._finish)
 
     def _finish(self, replies: Replies, size: int, urgent: bool) -> None:
+        self._stop_waiting()
+        self._reply(replies)
+        if self._context.connection.muted:
+            self._context.connection.unmute()
+
+    def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -198,9 +242,6 @@ class _Fetch:
                 self._session.on_change = None
             for partition in self._watched:
                 partition.unwatch(self)
-        self._reply(replies)
-        if self._context.connection.muted:
-            self._context.connection.unmute()
 
     def _reply(self, replies: Replies) -> None:
         if self._session is not None:

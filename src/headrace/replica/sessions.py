@@ -26,6 +26,7 @@ Key = tuple[bytes, int]
 class FetchSession:
     __slots__ = (
         "_by_partition",
+        "_watched",
         "by_id",
         "changed",
         "entries",
@@ -46,6 +47,7 @@ class FetchSession:
         self.changed: dict[Key, None] = {}
         """Entries worth looking at, in the order they are served; those served go to the end."""
         self._by_partition: dict[Partition, Key] = {}
+        self._watched: dict[Key, Partition] = {}
         self.on_change: Callable[[], None] | None = None
         """Set while a fetch of this session waits."""
 
@@ -53,8 +55,12 @@ class FetchSession:
         key = self._by_partition.get(partition)
         if key is not None:
             self.changed[key] = None
-            if self.on_change is not None:
+            if self.on_change is not None and not self._can_wait(partition, self.entries[key]):
                 self.on_change()
+
+    def _can_wait(self, partition: Partition, entry: FetchEntry) -> bool:
+        """Whether a follower has all records: then only the high watermark moved, which the next reply tells."""
+        return self.follower and partition.is_leader and entry.offset >= partition.log.log_end_offset
 
     def add(self, entry: FetchEntry) -> None:
         key = (entry.topic, entry.index)
@@ -62,55 +68,77 @@ class FetchSession:
         self.changed[key] = None
 
     def forget(self, topic: bytes, index: int) -> None:
-        entry = self.entries.pop((topic, index), None)
-        self.changed.pop((topic, index), None)
-        if entry is not None:
-            self._unwatch(entry)
+        key = (topic, index)
+        self.changed.pop(key, None)
+        if self.entries.pop(key, None) is not None:
+            self._unwatch(key)
 
     def close(self) -> None:
-        for entry in self.entries.values():
-            self._unwatch(entry)
+        for key in list(self._watched):
+            self._unwatch(key)
         self.entries.clear()
         self.changed.clear()
 
     def candidates(self) -> list[FetchEntry]:
-        return [self.entries[key] for key in self.changed]
+        """What is worth looking at; whatever moves from now on, while a thread looks, is so again."""
+        taken, self.changed = self.changed, {}
+        return [self.entries[key] for key in taken]
 
     def attend(self, replies: list[tuple[FetchEntry, PartitionReply]]) -> None:
         """From now on, watch what was read instead of asking again; what has news stays to be told."""
+        kept: dict[Key, None] = {}
         for entry, reply in replies:
             key = (entry.topic, entry.index)
-            self._watch(entry, key)
-            if not _news(entry, reply) and not entry.left_out:
-                self.changed.pop(key, None)
+            if self._watch(entry, key) or _news(entry, reply) or entry.left_out:
+                kept[key] = None
+        self.changed = self._known(kept | self.changed)
 
     def settle(
         self, replies: list[tuple[FetchEntry, PartitionReply]]
     ) -> list[tuple[FetchEntry, PartitionReply]]:
         """The replies worth sending, remembered as sent."""
         told = []
+        first: dict[Key, None] = {}
+        last: dict[Key, None] = {}
         for entry, reply in replies:
             key = (entry.topic, entry.index)
-            self._watch(entry, key)
-            if not entry.left_out:  # which keeps its place, ahead of those served
-                self.changed.pop(key, None)
+            if self._watch(entry, key) or entry.left_out:
+                first[key] = None  # ahead of those served
             if _news(entry, reply):
                 told.append((entry, reply))
                 entry.sent_high_watermark = reply.high_watermark
                 entry.sent_log_start = reply.log_start_offset
                 if reply.records or reply.error_code or reply.diverging_epoch is not None:
-                    self.changed[key] = None
+                    first.pop(key, None)
+                    last[key] = None
+        moved = {key: None for key in self.changed if key not in last}
+        self.changed = self._known(first | moved | last)
         return told
 
-    def _watch(self, entry: FetchEntry, key: Key) -> None:
-        partition = entry.partition
-        if partition is not None and partition not in self._by_partition:
-            self._by_partition[partition] = key
-            partition.watch(self, end=self.follower)
+    def _known(self, keys: dict[Key, None]) -> dict[Key, None]:
+        """Without those that the session no longer has: it may have been closed while a thread looked."""
+        return (
+            keys if self.entries.keys() >= keys.keys() else {key: None for key in keys if key in self.entries}
+        )
 
-    def _unwatch(self, entry: FetchEntry) -> None:
-        if entry.partition is not None and self._by_partition.pop(entry.partition, None) is not None:
-            entry.partition.unwatch(self)
+    def _watch(self, entry: FetchEntry, key: Key) -> bool:
+        """Whether the partition is watched only from now on, so that what was read may be outdated."""
+        partition = entry.partition
+        if partition is None or self._watched.get(key) is partition or self.entries.get(key) is not entry:
+            return False
+        self._unwatch(key)  # A partition that was here before, and was dropped.
+        self._watched[key] = partition
+        self._by_partition[partition] = key
+        partition.watch(self)
+        if self.follower:
+            partition.watch(self, end=True)
+        return True
+
+    def _unwatch(self, key: Key) -> None:
+        partition = self._watched.pop(key, None)
+        if partition is not None:
+            del self._by_partition[partition]
+            partition.unwatch(self)
 
 
 def _news(entry: FetchEntry, reply: PartitionReply) -> bool:
