@@ -186,6 +186,23 @@ async def test_the_offsets_of_a_simple_consumer_expire_after_its_last_commit(gro
     assert await groups.fetch() == (-1, 0)
 
 
+async def test_any_number_of_offsets_goes_in_batches_of_a_bounded_size(groups) -> None:
+    log = groups.log("group")
+    for start in range(0, 2500, 500):
+        await asyncio.gather(*(groups.commit(1, partition=n) for n in range(start, start + 500)))
+    await groups.commit(1, topic="payments")
+    before = len(log.batches)
+    groups.coordinator.topics_deleted(["orders"])
+    assert len(log.batches) == before + 3
+    for start in range(0, 2500, 500):
+        await asyncio.gather(*(groups.commit(1, partition=n) for n in range(start, start + 500)))
+    before = len(log.batches)
+    await groups.pass_time(8 * DAY)
+    assert len(log.batches) == before + 3
+    assert max(len(batch) for batch in log.batches) < 100_000
+    assert groups.coordinator.list([], []) == []
+
+
 async def test_a_retention_that_came_with_the_commit_is_kept_to(groups) -> None:
     await groups.commit(1, version=4, retention_ms=1800 * 1000)
     await groups.pass_time(1200)

@@ -95,7 +95,9 @@ class GroupCoordinator:
     def topics_deleted(self, names: Collection[str]) -> None:
         """Offsets go with their topic."""
         for shard in self._runtime.loaded():
-            shard.perform(partial(offset_delete.delete_topics, shard.state, names), _log_failure)
+            shard.flush()
+            for write in offset_delete.delete_topics(shard.state, names):
+                shard.perform(partial(_as_it_is, write), _log_failure)
 
     def partition_for(self, group_id: str) -> int:
         count = self._topics.partition_count(CONSUMER_OFFSETS) or self.config.offsets_topic_partitions
@@ -281,6 +283,10 @@ def _failing(future: asyncio.Future[T]) -> Callable[[KafkaError | None], None]:
             future.set_exception(error)
 
     return done
+
+
+def _as_it_is(write: Write[GroupRecord, None]) -> Write[GroupRecord, None]:
+    return write
 
 
 def _log_failure(error: KafkaError | None) -> None:

@@ -29,6 +29,15 @@ def resume(state: GroupState) -> None:
 def _schedule_expiry(state: GroupState) -> None:
     def check() -> Write[GroupRecord, None]:
         _schedule_expiry(state)
-        return expire(state)
+        return _one_by_one(state, expire(state))
 
     state.timers.set("expiry", state.config.offsets_retention_check_interval_ms, check)
+
+
+def _one_by_one(state: GroupState, writes: list[Write[GroupRecord, None]]) -> Write[GroupRecord, None]:
+    """The first of them now, the next in the loop's next turn."""
+    if not writes:
+        return Write((), None)
+    if len(writes) > 1:
+        state.timers.set("expiry-rest", 0, lambda: _one_by_one(state, writes[1:]))
+    return writes[0]

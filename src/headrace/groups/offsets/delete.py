@@ -17,6 +17,8 @@ from headrace.wire.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 
+MOST_TOMBSTONES = 1000
+
 
 def delete_offsets(
     state: GroupState, request: OffsetDeleteRequest
@@ -50,25 +52,32 @@ def all_offset_tombstones(state: GroupState, group_id: str) -> list[GroupRecord]
     ]
 
 
-def delete_topics(state: GroupState, topics: Iterable[str]) -> Write[GroupRecord, None]:
+def delete_topics(state: GroupState, topics: Iterable[str]) -> list[Write[GroupRecord, None]]:
     """The topics are gone: a topic of the same name must not start from their offsets."""
-    return Write(
+    return _in_batches(
         [
             tombstone(group_id, topic, partition)
             for topic in topics
             for group_id, partition in state.offsets.of_topic(topic)
-        ],
-        None,
+        ]
     )
 
 
-def expire(state: GroupState) -> Write[GroupRecord, None]:
+def expire(state: GroupState) -> list[Write[GroupRecord, None]]:
     """Remove what is older than the retention, and groups that are empty and have nothing left."""
     records: list[GroupRecord] = []
     for group in list(state.groups.values()):
         if _expire_offsets(state, group, records) and group.is_empty and not _has_joiners(group):
             records += group.tombstones()
-    return Write(records, None)
+    return _in_batches(records)
+
+
+def _in_batches(records: list[GroupRecord]) -> list[Write[GroupRecord, None]]:
+    """Each goes by itself, so however many there are, no batch is larger than a topic takes."""
+    return [
+        Write(records[start : start + MOST_TOMBSTONES], None)
+        for start in range(0, len(records), MOST_TOMBSTONES)
+    ]
 
 
 def _has_joiners(group: Group) -> bool:
