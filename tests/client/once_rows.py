@@ -30,8 +30,6 @@ from headrace.client.once import (
     upsert,
 )
 
-LEASE = 0.5
-
 
 def delivery(identity: str, offset: int) -> Record:
     return Record("orders", 0, offset, headers=(("headrace.id", identity.encode()),))
@@ -41,9 +39,15 @@ class Row:
     """Builds the handler under test; ``after_effect`` runs right after each effect."""
 
     def __init__(
-        self, folder: Path, redis_socket: str, database_url: str, after_effect: Callable[[], None]
+        self,
+        folder: Path,
+        redis_socket: str,
+        database_url: str,
+        after_effect: Callable[[], None],
+        lease: float = 600,
     ) -> None:
         self.folder = folder
+        self.lease = lease
         self.after_effect = after_effect
         self.redis = redis.Redis(unix_socket_path=redis_socket, retry=Retry(NoBackoff(), 0))
         self.engine = sa.create_engine(database_url)
@@ -70,7 +74,7 @@ class OutsideEffect(Row):
                 os.fsync(file.fileno())
             self.after_effect()
 
-        return Once("test", self.store(), id=from_header(), lease=LEASE)(handle)
+        return Once("test", self.store(), id=from_header(), lease=self.lease)(handle)
 
     def effects(self) -> int:
         path = self.folder / "effects"
@@ -169,6 +173,8 @@ ROWS: dict[str, type[Row]] = {
 
 if __name__ == "__main__":
     row, folder, redis_socket, database_url, identity, offset = sys.argv[1:]
-    chosen = ROWS[row](Path(folder), redis_socket, database_url, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    chosen = ROWS[row](
+        Path(folder), redis_socket, database_url, lambda: os.kill(os.getpid(), signal.SIGKILL), lease=0.2
+    )
     chosen.handler(delivery(identity, int(offset)))
     sys.exit("it was not killed")

@@ -259,10 +259,12 @@ def test_a_transaction_that_commits_late_is_not_skipped(
 
 
 def test_one_relay_works_and_another_takes_over_when_it_is_gone(engine: sa.Engine) -> None:
-    first, second = SqlOutbox(engine, lease=0.3), SqlOutbox(engine, lease=0.3)
-    assert first.hold()
-    assert first.hold()
-    assert not second.hold()
-    while not second.hold():
-        second.wait(0.02)
-    assert not first.hold()
+    holder, other = SqlOutbox(engine, lease=600), SqlOutbox(engine, lease=600)
+    assert holder.hold()
+    assert holder.hold()
+    assert not other.hold()
+    dead, heir = (SqlOutbox(engine, lease=lease, table="second") for lease in (0.05, 600))
+    assert dead.hold()
+    while not heir.hold():
+        heir.wait(0.02)
+    assert not dead.hold()

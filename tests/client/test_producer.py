@@ -107,7 +107,7 @@ def test_an_unreachable_broker_fails_the_record_with_a_sentence(silent_broker: s
 
 
 def test_a_flush_that_is_too_short_says_how_many_are_left(silent_broker: str) -> None:
-    producer = Producer(silent_broker, delivery_timeout_ms=1000)
+    producer = Producer(silent_broker, delivery_timeout_ms=2000)
     for _ in range(3):
         producer.send_and_forget("t", "x")
     with pytest.raises(DeliveryError, match="3 records were still unacknowledged after 0 s"):
@@ -119,7 +119,7 @@ def test_a_flush_that_is_too_short_says_how_many_are_left(silent_broker: str) ->
 
 def test_a_full_buffer_blocks_and_then_says_so(silent_broker: str) -> None:
     with Producer(
-        silent_broker, queue_buffering_max_messages=2, max_block_ms=100, delivery_timeout_ms=500
+        silent_broker, queue_buffering_max_messages=2, max_block_ms=100, delivery_timeout_ms=2000
     ) as producer:
         producer.send("t", "1")
         producer.send("t", "2")
@@ -184,7 +184,7 @@ async def test_the_asyncio_producer_waits_forgets_and_calls_back(
 
 async def test_the_asyncio_producer_fails_with_the_same_sentences(silent_broker: str) -> None:
     async with AsyncProducer(
-        silent_broker, delivery_timeout_ms=400, max_block_ms=100, queue_buffering_max_messages=1, linger_ms=0
+        silent_broker, delivery_timeout_ms=2000, max_block_ms=100, queue_buffering_max_messages=1, linger_ms=0
     ) as producer:
         sent = await producer.send("t", "1")
         with pytest.raises(BufferFull, match=r"max\.block\.ms"):
