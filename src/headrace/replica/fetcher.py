@@ -236,16 +236,26 @@ class ReplicaFetcher:
 
     async def _find_place(self, connection: PeerConnection, partition: Partition) -> None:
         """The offset asked for is not in the leader's log: begin again where it has records."""
+        key, epoch = (partition.topic_id, partition.index), partition.leader_epoch
+
+        def still_follows() -> bool:
+            """An answer that a change of roles has overtaken says nothing of this log any more."""
+            return partition.leader_epoch == epoch and self._partitions.get(key) is partition
+
         latest = await self._offset_of(connection, partition, LATEST)
+        if not still_follows():
+            return
         if latest is not None and latest < partition.log.log_end_offset:
             log.warning("%s: the leader's log ends at %d, before this one; cut there", partition, latest)
             partition.truncate(latest)
         else:
             earliest = await self._offset_of(connection, partition, EARLIEST)
+            if not still_follows():
+                return
             if earliest is not None and earliest > partition.log.log_end_offset:
                 log.info("%s: starts over at %d, the leader's first offset", partition, earliest)
                 partition.log.truncate_fully_and_start_at(earliest)
-        self._to_send[partition.topic_id, partition.index] = None
+        self._to_send[key] = None
 
     async def _offset_of(self, connection: PeerConnection, partition: Partition, time: int) -> int | None:
         asked = ListOffsetsPartition(partition.index, partition.leader_epoch, time)

@@ -1,7 +1,8 @@
 """Asks the controller to shrink or grow ISRs (AlterPartition), many partitions in one request, one at a time.
 
 Until the controller answers, a proposal only makes the set that counts larger (see `leadership.py`). A proposal the
-controller refuses is withdrawn; one it could not be asked is asked again.
+controller refuses is withdrawn; one it could not be asked is asked again. When it answers that the partition has
+changed, the proposal may be that very change (asked before, with the answer lost): it counts until the image tells.
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ from headrace.wire.messages.alter_partition import (
 log = logging.getLogger("headrace.replica")
 
 RETRY_SECONDS = 0.2
+
+_REFUSED = {ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED}
+_CHANGED = {
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.NEW_LEADER_ELECTED,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INVALID_REQUEST,
+}
 
 Ask = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
 
@@ -57,15 +68,15 @@ class IsrChanges:
                 response = await self._ask(self._request(batch))
             except (KafkaError, OSError) as error:
                 log.info("the controller could not be asked about %d ISRs: %s", len(batch), error)
-                self._put_back(batch)
+                unanswered = batch
+            except Exception:
+                log.exception("asking the controller about %d ISRs failed", len(batch))
+                unanswered = batch
+            else:
+                unanswered = self._take(batch, response)
+            if unanswered:
+                self._put_back(unanswered)
                 await self._clock.sleep(RETRY_SECONDS)
-                continue
-            if response.error_code:
-                log.info("the controller refused: %s", ErrorCode(response.error_code).name)
-                self._put_back(batch)
-                await self._clock.sleep(RETRY_SECONDS)
-                continue
-            self._take(batch, response)
 
     def _put_back(self, batch: dict[Partition, frozenset[int]]) -> None:
         for partition, isr in batch.items():
@@ -96,22 +107,39 @@ class IsrChanges:
             )
         return AlterPartitionRequest(self._broker_id, self._broker_epoch(), list(topics.values()))
 
-    def _take(self, batch: dict[Partition, frozenset[int]], response: AlterPartitionResponse) -> None:
+    def _take(
+        self, batch: dict[Partition, frozenset[int]], response: AlterPartitionResponse
+    ) -> dict[Partition, frozenset[int]]:
+        """Follow the answers; returns what must be asked again."""
+        if response.error_code:
+            log.info("the controller refused: %s", ErrorCode(response.error_code).name)
+            return batch
         answers = {
             (topic.topic_id.bytes, answer.partition_index): answer
             for topic in response.topics
             for answer in topic.partitions
         }
+        again = {}
         for partition, isr in batch.items():
             leadership = partition.leadership
             answer = answers.get((partition.topic_id.bytes, partition.index))
             if leadership is None or leadership.proposed != isr:
                 continue
-            if answer is None or answer.error_code or answer.leader_epoch != partition.leader_epoch:
-                code = ErrorCode(answer.error_code).name if answer is not None else "no answer"
-                log.info("the ISR of %s stays: %s", partition, code)
-                leadership.withdraw()
-            else:
+            code = ErrorCode(answer.error_code) if answer is not None else ErrorCode.UNKNOWN_SERVER_ERROR
+            if (
+                answer is not None
+                and code is ErrorCode.NONE
+                and answer.leader_epoch == partition.leader_epoch
+            ):
                 log.info("ISR of %s: %s -> %s", partition, sorted(leadership.isr), sorted(answer.isr))
                 leadership.confirm(answer.isr, answer.partition_epoch)
-            partition.isr_changed()
+                partition.isr_changed()
+            elif code in _REFUSED:
+                log.info("the ISR of %s stays: %s", partition, code.name)
+                leadership.withdraw()
+                partition.isr_changed()
+            elif code is ErrorCode.NONE or code in _CHANGED:
+                log.info("the ISR of %s waits for what changed: %s", partition, code.name)
+            else:
+                again[partition] = isr
+        return again

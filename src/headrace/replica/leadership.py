@@ -7,7 +7,7 @@ therefore never acknowledge alone. Pure bookkeeping: no I/O, no clock of its own
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from headrace.cluster.image import Partition as PartitionState
 
@@ -103,15 +103,20 @@ class Leadership:
         )
 
     def laggards(
-        self, log_end_offset: int, now: float, longest: float, silent: Collection[int]
+        self, log_end_offset: int, now: float, longest: float, heard_from: Mapping[int, float]
     ) -> frozenset[int]:
-        """ISR members that have not caught up for `longest` seconds, or whose broker has gone `silent`."""
+        """ISR members that have not caught up for `longest` seconds, or not been heard from for so long.
+
+        A follower that has everything does not name the partition in its fetches, so hearing from it at all says that
+        it still has: otherwise the first record after a quiet time would find every follower late.
+        """
         late = set()
         for replica in self.isr:
             follower = self.followers.get(replica)
             if follower is None:
                 continue
-            behind = follower.log_end_offset < log_end_offset
-            if (behind or replica in silent) and now - follower.caught_up_at > longest:
+            if follower.log_end_offset >= log_end_offset:
+                follower.caught_up_at = max(follower.caught_up_at, heard_from.get(replica, float("-inf")))
+            if now - follower.caught_up_at > longest:
                 late.add(replica)
         return frozenset(late)

@@ -156,6 +156,8 @@ class Partition:
         follower = leadership.followers.get(replica) if leadership is not None else None
         if leadership is None or follower is None:
             return False
+        if not self.log.log_start_offset <= offset <= self.log.log_end_offset:
+            return False  # It is told OFFSET_OUT_OF_RANGE; what it has is not what this log has.
         follower.fetched(offset, self.log.log_end_offset, broker_epoch, now)
         if replica in leadership.maximal_isr:
             self._advance()

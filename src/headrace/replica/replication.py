@@ -121,12 +121,7 @@ class Replication:
             leadership = partition.leadership
             if leadership is None or leadership.proposed is not None:
                 continue
-            silent = {
-                replica
-                for replica in leadership.followers
-                if now - self._heard_from.get(replica, float("-inf")) > self._longest_lag
-            }
-            late = leadership.laggards(partition.log.log_end_offset, now, self._longest_lag, silent)
+            late = leadership.laggards(partition.log.log_end_offset, now, self._longest_lag, self._heard_from)
             if late:
                 self.isr_changes.propose(partition, leadership.isr - late)
 

@@ -1,0 +1,41 @@
+"""A follower whose role changes while it waits for its leader."""
+
+from headrace.clock import SystemClock
+from headrace.cluster.image import MetadataImage
+from headrace.cluster.image import Partition as PartitionState
+from headrace.peer.peers import Peers
+from headrace.replica.fetcher import FetcherSettings, ReplicaFetcher
+from headrace.testing.wire import batch
+from headrace.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+
+class OldLeader:
+    """A connection to the leader until now; its log is empty. While it answers, the follower becomes the leader."""
+
+    def __init__(self, partition):
+        self._partition = partition
+
+    async def call(self, request, version, timeout=30.0):
+        partition = self._partition
+        partition.take_role(PartitionState((1, 2), (1,), leader=1, leader_epoch=2, partition_epoch=2), 1, 1.0)
+        partition.append(memoryview(bytearray(batch(b"acknowledged"))))
+        answer = ListOffsetsPartitionResponse(0, 0, timestamp=-1, offset=0, leader_epoch=1)
+        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(partition.topic, [answer])])
+
+
+async def test_a_late_answer_does_not_cut_the_log_of_a_new_leader(make_partition):
+    clock = SystemClock()
+    partition = make_partition("orders", replicas=(1, 2))
+    partition.take_role(PartitionState((1, 2), (1, 2), leader=2, leader_epoch=1, partition_epoch=1), 1, 0.0)
+    peers = Peers(MetadataImage, "PLAINTEXT", clock)
+    fetcher = ReplicaFetcher(2, 1, lambda: 1, peers, clock, FetcherSettings(500, 1, 1 << 20, 1 << 20, 1000))
+    try:
+        fetcher.follow(partition)
+        await fetcher._find_place(OldLeader(partition), partition)
+        assert partition.log.log_end_offset == 1
+    finally:
+        await fetcher.stop()
