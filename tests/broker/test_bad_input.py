@@ -4,6 +4,7 @@ import random
 import socket
 import struct
 import threading
+import time
 
 import psutil
 import pytest
@@ -14,6 +15,7 @@ from headrace.wire.codec import decode
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.list_offsets import ListOffsetsRequest
 from headrace.wire.messages.metadata import MetadataRequest
 from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -276,3 +278,12 @@ def test_a_slow_writer_does_not_hold_up_others(bootstrap, topic):
             assert produced(quick, topic, batch(b"quick")).base_offset == index
     stop.set()
     writer.join()
+
+
+def test_a_client_cannot_write_into_what_the_coordinators_keep(client):
+    make = FindCoordinatorRequest(key_type=0, coordinator_keys=["a group"])
+    while client.call(make, 4).coordinators[0].error_code:
+        time.sleep(0.01)
+    reply = client.call(produce("__consumer_offsets", batch(b"stray")), 9)
+    code = ErrorCode(reply.responses[0].partition_responses[0].error_code)
+    assert code is ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from headrace.api.context import FAILED_INSIDE, Context
 from headrace.api.verification import Verification
 from headrace.clock import Timer
+from headrace.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.log.producers import VerificationGuard
 from headrace.log.validation import RecordsRefused
 from headrace.replica.partition import Committed, Partition
@@ -92,6 +93,9 @@ def _append(
     waits: list[tuple[Partition, int, list[PartitionReply], int]],
     told: list[PartitionReply],
 ) -> PartitionReply:
+    if partition.topic in INTERNAL_TOPICS:
+        # What coordinators keep there is theirs: a stray record would be met by whoever loads it next.
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request carries no records for this partition")
     appended = partition.append(data.records, acks=request.acks, guard=guard)
