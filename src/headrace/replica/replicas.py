@@ -167,7 +167,11 @@ class Replicas:
 
     def _assign(self, partition: Partition, state: PartitionState) -> None:
         led_epoch = partition.leader_epoch if partition.is_leader else None
-        partition.take_role(state, self.broker_id, self._clock.monotonic())
+        try:
+            partition.take_role(state, self.broker_id, self._clock.monotonic())
+        except KafkaError as error:
+            # Its log fails; it has its role and answers with that error. The others must have theirs as well.
+            log.error("%s takes its role with a log that fails: %s", partition, error)
         if self.replication is not None:
             self.replication.assign(partition)
         listener = self._listeners.get(partition.topic)
@@ -207,4 +211,7 @@ class Replicas:
         listener = self._listeners.get(partition.topic)
         if led and listener is not None:
             listener.resigned(partition)
-        self._logs.delete(partition.topic, partition.index)
+        try:
+            self._logs.delete(partition.topic, partition.index)
+        except KafkaError as error:
+            log.error("%s leaves its files behind: %s", partition, error)
