@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from headrace.clock import SystemClock
+from headrace.coordinator import runtime as runtime_module
 from headrace.coordinator.internal_topics import TRANSACTIONS_TOPIC
 from headrace.coordinator.leader_log import LeaderLog
 from headrace.log.partition import PartitionLog
@@ -149,3 +150,20 @@ def test_a_zombie_from_before_the_id_was_exchanged_does_not_fence_the_owner():
     with pytest.raises(KafkaError) as refused:
         initialise(exchanged, (7, 3))
     assert refused.value.code is ErrorCode.PRODUCER_FENCED
+
+
+async def test_a_partition_that_could_not_be_read_is_loaded_when_it_can(harness, monkeypatch):
+    name = harness.name_in(1)
+    await harness.coordinator.init_producer_id(name, 60_000, NOBODY)
+    monkeypatch.setattr(runtime_module, "LOAD_RETRY_SECONDS", 0.01)
+    read, tries = LeaderLog.read, []
+
+    async def broken_once(self, *args):
+        tries.append(1)
+        if len(tries) == 1:
+            raise OSError("a fault that a test put here")
+        return await read(self, *args)
+
+    monkeypatch.setattr(LeaderLog, "read", broken_once)
+    await harness.lead(1)
+    assert harness.coordinator.describe(name).status is Status.EMPTY

@@ -104,7 +104,7 @@ class CoordinatorRuntime(Generic[S, R]):
             try:
                 state = self._new_state(shard)
                 await self._replay(shard.log, state)
-            except KafkaError as error:
+            except (KafkaError, OSError) as error:
                 logger.error("%s cannot be loaded, trying again: %s", shard.name, error)
                 await self._clock.sleep(LOAD_RETRY_SECONDS)
             else:
