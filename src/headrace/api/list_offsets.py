@@ -2,7 +2,8 @@
 
 - latest means the high watermark for consumers (the last stable offset when they read committed records only),
   the end of the log for followers; a time lookup never tells an offset beyond that.
-- 4: leader epochs in and out  - 7: the record with the largest timestamp  - 8: earliest on local disk
+- A new leader answers when its high watermark has reached where its term began, so that offsets never go back.
+- 4: leader epochs in and out  - 5: OFFSET_NOT_AVAILABLE  - 7: the record with the largest timestamp  - 8: earliest on local disk
 - 9: latest in tiered storage, of which there is none here
 """
 
@@ -54,7 +55,10 @@ async def _answer(
             limit = log.last_stable_offset
         else:
             limit = log.high_watermark
+        settled = replica_id >= 0 or partition.has_caught_up
         if asked.timestamp == LATEST:
+            if not settled:
+                raise _not_yet(context)
             reply.offset, reply.leader_epoch = limit, partition.leader_epoch
         elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
             reply.offset = log.log_start_offset
@@ -63,9 +67,17 @@ async def _answer(
             found = await _by_time(context, log, asked.timestamp)
             if found is not None and found.offset < limit:
                 reply.timestamp, reply.offset, reply.leader_epoch = found
+            elif not settled:
+                raise _not_yet(context)
     except KafkaError as error:
         reply.error_code = error.code
     return reply
+
+
+def _not_yet(context: Context) -> KafkaError:
+    """The last leader may have told a larger high watermark than this one knows of yet (KIP-207)."""
+    code = ErrorCode.OFFSET_NOT_AVAILABLE if context.version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
+    return KafkaError(code)
 
 
 async def _by_time(context: Context, log: PartitionLog, timestamp: int) -> TimestampOffset | None:

@@ -170,6 +170,11 @@ class Partition:
             self._advance()
 
     @property
+    def has_caught_up(self) -> bool:
+        """Whether a leader's high watermark has reached where its term began, so that it lies behind none told before."""
+        return self.leadership is not None and self.log.high_watermark >= self.leadership.epoch_start
+
+    @property
     def below_minimum(self) -> bool:
         """Fewer replicas are in sync than min.insync.replicas asks for."""
         leadership = self.leadership
