@@ -17,7 +17,8 @@ help:
 	@echo "make interop  clients and tools of other languages against Headrace"
 
 $(BIN)/uv:
-	@$(PYTHON) -m venv $(VENV)
+	@echo "Setting up $(VENV), once"
+	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/pip install -q --disable-pip-version-check uv
 
 $(VENV)/.base: $(BIN)/uv requirements/base.lock pyproject.toml

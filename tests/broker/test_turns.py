@@ -12,6 +12,7 @@ from headrace.broker.buffers import BufferBudget
 from headrace.broker.connection import Connection
 from headrace.broker.outbox import Outbox
 from headrace.log.files import FileHandle, Files
+from headrace.replica.turn import Turn
 
 MEGABYTE = 1024 * 1024
 
@@ -26,6 +27,9 @@ class Greedy(asyncio.Transport):
 
     def write(self, data):
         self.taken += data
+
+    def get_write_buffer_size(self):
+        return 0
 
     def pause_reading(self):
         self.reading = False
@@ -74,6 +78,7 @@ class Server:
     def __init__(self, disk):
         self._disk = disk
         self.budget = BufferBudget(64 * MEGABYTE)
+        self.turn = Turn()
         self.served = 0
 
     def opened(self, connection):

@@ -56,10 +56,10 @@ def test_an_unknown_topic_is_named_with_the_nearest(headrace, topic):
         assert f"Did you mean '{topic}'?" in ran.err
 
 
-def test_a_topic_with_no_name_alike_is_offered_to_be_created(headrace):
+def test_a_topic_with_no_name_alike_is_answered_with_where_to_look(headrace):
     ran = headrace("topics", "describe", "qqqqqqqqqqqq")
     assert ran.err == (
-        "headrace: There is no topic 'qqqqqqqqqqqq'. Create it with 'headrace topics create qqqqqqqqqqqq'.\n"
+        "headrace: There is no topic 'qqqqqqqqqqqq'. 'headrace topics list' shows what there is.\n"
     )
 
 

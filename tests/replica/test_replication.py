@@ -44,6 +44,7 @@ def read(cluster, topic):
             "bootstrap.servers": cluster.bootstrap,
             "group.id": "r",
             "enable.partition.eof": True,
+            "enable.auto.commit": False,
             "log_level": 0,
         }
     )

@@ -202,7 +202,7 @@ class _Fetch:
         """Look again, once for all that moves in this turn of the loop."""
         if not self._check_scheduled:
             self._check_scheduled = True
-            asyncio.get_running_loop().call_soon(self._check)
+            self._context.services.turn.put_off(self._check)
 
     def _check(self) -> None:
         self._check_scheduled = False

@@ -13,6 +13,7 @@ from typing import Protocol, cast
 
 from headrace.broker.buffers import BufferBudget
 from headrace.broker.outbox import Outbox
+from headrace.replica.turn import Turn
 from headrace.wire.codec import WireError
 from headrace.wire.frames import frame_length
 
@@ -32,6 +33,7 @@ class Listener(Protocol):
     name: str
     max_request_bytes: int
     budget: BufferBudget
+    turn: Turn
 
     def opened(self, connection: Connection) -> bool:
         """False when there is no room for one more connection."""
@@ -154,12 +156,15 @@ class Connection(asyncio.BufferedProtocol):
         if self._parsing:
             return
         self._parsing = True
+        turn = self._listener.turn
+        turn.begin()
         self.outbox.gather()
         try:
             self._serve_frames()
         finally:
             self._parsing = False
             self.outbox.release()
+            turn.end()
 
     def _serve_frames(self) -> None:
         listener, outbox = self._listener, self.outbox

@@ -22,6 +22,7 @@ log = logging.getLogger("headrace.api")
 class Dispatcher:
     def __init__(self, services: Services) -> None:
         self._services = services
+        self.turn = services.turn
         self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:

@@ -31,6 +31,23 @@ class Reply:
         self.parts: Sequence[Part] | None = None
 
 
+class Pieces:
+    """Buffers to put pieces together in: making a new one for each would cost as much as filling it.
+
+    They belong to one event loop. A buffer comes back only when the kernel has taken all of it.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[bytearray] = []
+
+    def take(self) -> bytearray:
+        return self._free.pop() if self._free else bytearray(PIECE)
+
+    def give_back(self, piece: bytearray) -> None:
+        if len(self._free) < 4:
+            self._free.append(piece)
+
+
 class Outbox:
     def __init__(
         self,
@@ -38,11 +55,13 @@ class Outbox:
         disk: Executor,
         on_drained: Callable[[], None],
         on_failure: Callable[[OSError], None],
+        pieces: Pieces | None = None,
     ) -> None:
         self._transport = transport
         self._disk = disk
         self._on_drained = on_drained
         self._on_failure = on_failure
+        self._pieces = pieces or Pieces()
         self._replies: deque[Reply] = deque()
         self._parts: deque[Part] = deque()
         self._position = 0
@@ -131,13 +150,10 @@ class Outbox:
                     break
                 self._parts.extend(self._replies.popleft().parts or ())
                 continue
-            part = self._parts[0]
-            if isinstance(part, bytes | bytearray):
-                self._parts.popleft()
-                self._transport.write(part)
-            elif not self._send_piece(part):
+            count = self._write_piece()
+            if count == 0:
                 return
-            elif (written := written + PIECE) >= TURN and self._parts:
+            if (written := written + count) >= TURN and self._parts:
                 self._yielded = True
                 asyncio.get_running_loop().call_soon(self._go_on)
                 return
@@ -148,37 +164,66 @@ class Outbox:
         self._yielded = False
         self._pump()
 
-    def _send_piece(self, part: Slice) -> bool:
-        """Write the next piece of a slice; False when a thread has to fetch it first, or it cannot be read."""
-        piece = bytearray(min(PIECE, part.size - self._position))
-        assert part.handle is not None
-        try:
-            count = part.handle.read_into(piece, part.position + self._position, nowait=True)
-        except BlockingIOError:
-            self._fetch(part, piece)
-            return False
-        except OSError as error:
-            self._on_failure(error)
-            return False
-        return self._write_piece(part, piece, count)
+    def _write_piece(self) -> int:
+        """Put the next parts together, small headers and slices alike, and write them at once.
 
-    def _write_piece(self, part: Slice, piece: bytearray, count: int) -> bool:
+        Returns how much that was; 0 when a thread has to fetch it first, or it cannot be read.
+        """
+        piece = self._pieces.take()
+        view = memoryview(piece)
+        filled = 0
+        while self._parts and filled < PIECE:
+            part = self._parts[0]
+            if isinstance(part, bytes | bytearray):
+                if len(part) > PIECE - filled:
+                    if filled == 0:
+                        self._parts.popleft()
+                        self._transport.write(part)
+                        return len(part)
+                    break
+                view[filled : filled + len(part)] = part
+                filled += len(part)
+                self._parts.popleft()
+                continue
+            size = min(PIECE - filled, part.size - self._position)
+            assert part.handle is not None
+            try:
+                count = part.handle.read_into(
+                    view[filled : filled + size], part.position + self._position, nowait=True
+                )
+            except BlockingIOError:
+                if filled == 0:
+                    self._fetch(part, size)
+                    return 0
+                break
+            except OSError as error:
+                self._on_failure(error)
+                return 0
+            if not self._advance(part, count):
+                return 0
+            filled += count
+            if count < size:
+                break
+        self._transport.write(view[:filled])
+        if not self._transport.get_write_buffer_size():
+            self._pieces.give_back(piece)
+        return filled
+
+    def _advance(self, part: Slice, count: int) -> bool:
         """False when there is nothing more to read: a truncation removed it while the reply was on its way."""
-        if count < len(piece):
-            if count == 0:
-                self._on_failure(OSError("a log file is shorter than its index says"))
-                return False
-            del piece[count:]
+        if count == 0:
+            self._on_failure(OSError("a log file is shorter than its index says"))
+            return False
         self._position += count
         if self._position >= part.size:
             self._parts.popleft()
             self._position = 0
-        self._transport.write(piece)
         return True
 
-    def _fetch(self, part: Slice, piece: bytearray) -> None:
+    def _fetch(self, part: Slice, size: int) -> None:
         self._reading = True
         assert part.handle is not None
+        piece = bytearray(size)
         loop = asyncio.get_running_loop()
         start = part.position + self._position
         future = loop.run_in_executor(self._disk, part.handle.read_into, piece, start)
@@ -192,7 +237,8 @@ class Outbox:
             except OSError as error:
                 self._on_failure(error)
                 return
-            if self._write_piece(part, piece, count):
+            if self._advance(part, count):
+                self._transport.write(memoryview(piece)[:count])
                 self._pump()
 
         future.add_done_callback(arrived)

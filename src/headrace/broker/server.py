@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from headrace.broker.buffers import BufferBudget
 from headrace.broker.connection import Connection
 from headrace.broker.dispatch import Dispatcher
-from headrace.broker.outbox import Outbox
+from headrace.broker.outbox import Outbox, Pieces
 from headrace.clock import Clock, Timer
 
 log = logging.getLogger("headrace.network")
@@ -47,6 +47,7 @@ class Server:
         self.disk = disk
         self.dispatcher = dispatcher
         self.budget = BufferBudget(limits.buffer_bytes)
+        self.pieces = Pieces()
         self.connections: set[Connection] = set()
         self._per_host: dict[str, int] = {}
         self._servers: list[asyncio.Server] = []
@@ -116,6 +117,7 @@ class Acceptor:
         self.name = name
         self.max_request_bytes = server.limits.max_request_bytes
         self.budget = server.budget
+        self.turn = server.dispatcher.turn
         self._server = server
         self.dispatch = server.dispatcher.dispatch
         self.monotonic = server.clock.monotonic
@@ -130,4 +132,4 @@ class Acceptor:
         def failed(error: OSError) -> None:
             connection.cut(f"a log file could not be read: {error}")
 
-        return Outbox(transport, self._server.disk, connection.parse, failed)
+        return Outbox(transport, self._server.disk, connection.parse, failed, self._server.pieces)

@@ -14,6 +14,7 @@ from headrace.groups.coordinator import GroupCoordinator
 from headrace.log.manager import LogManager
 from headrace.replica.replicas import Replicas
 from headrace.replica.sessions import FetchSessions
+from headrace.replica.turn import Turn
 from headrace.transactions.attach import Transactions
 
 
@@ -30,6 +31,7 @@ class Services:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     transactions: Transactions
+    turn: Turn = field(default_factory=Turn)
     encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
     """Metadata's replies, topic by topic, ready to be sent."""
 

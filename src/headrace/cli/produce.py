@@ -85,7 +85,7 @@ def produce(
     sink = Sink(cluster, topic, {"acks": acks, "compression.type": compression})
     if source == 0 and sys.stdin.isatty():
         output.note("Type records, one a line; Ctrl-D ends.")
-    with Progress(f"Writing to {topic}", size, "bytes", shown=file is not None) as progress:
+    with Progress(f"Writing to {topic}", size, "bytes", shown=file is not None) as progress, sink:
         for number, line in enumerate(read_lines(source, sink.poll), 1):
             record = read_json(line, number) if from_json else lines.parse(line, number)
             record.key = key.encode() if key is not None else record.key
@@ -95,7 +95,6 @@ def produce(
             )
             sink.send(record)
             progress.advance(len(line) + 1)
-        sink.finish()
     if json:
         output.json_document({"topic": topic, "records": sink.sent})
     elif file is not None or sys.stderr.isatty():

@@ -30,7 +30,7 @@ _LEADER = struct.Struct(">ii")
 
 
 class File(Protocol):
-    def read_into(self, buffer: bytearray, position: int, *, nowait: bool = False) -> int:
+    def read_into(self, buffer: bytearray | memoryview, position: int, *, nowait: bool = False) -> int:
         """Fill `buffer` as far as one call does; BlockingIOError when `nowait` and a disk must be asked."""
         ...
 

@@ -77,7 +77,7 @@ def is_unknown(refused: Refused) -> bool:
 
 def unknown_topic(cluster: Cluster, topic: str) -> Failure:
     hint = did_you_mean(topic, names(cluster, internal=True))
-    remedy = hint or f" Create it with 'headrace topics create {topic}'."
+    remedy = hint or " 'headrace topics list' shows what there is."
     return Failure(f"There is no topic '{topic}'.{remedy}")
 
 

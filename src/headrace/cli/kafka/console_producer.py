@@ -48,10 +48,9 @@ def run(arguments: list[str]) -> int:
 
     line_format = LineFormat.from_properties(reader)
     cluster = connect(options.bootstrap_server, extra={"client.id": "console-producer", **producer, **given})
-    sink = Sink(cluster, options.topic, {})
-    for number, line in enumerate(_lines(sink), 1):
-        sink.send(line_format.parse(line, number), wait=options.sync)
-    sink.finish()
+    with Sink(cluster, options.topic, {}) as sink:
+        for number, line in enumerate(_lines(sink), 1):
+            sink.send(line_format.parse(line, number), wait=options.sync)
     return Exit.OK
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -16,6 +17,7 @@ from headrace.cli.records.record import Record
 if TYPE_CHECKING:
     from headrace.cli.cluster import Cluster
 
+GRACE_SECONDS = 10.0
 _CREATION = 5.0  # seconds a topic may take to be created on first use
 
 
@@ -56,6 +58,18 @@ class Sink:
     def poll(self) -> None:
         self._producer.poll(0)
         self._check()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """What was read before a bad line or Ctrl-C is still written."""
+        if kind is None:
+            self.finish()
+        else:
+            self._producer.flush(GRACE_SECONDS)
 
     def finish(self, timeout: float | None = None) -> None:
         """Wait for every record. Raises Failure if one was not delivered."""
