@@ -34,7 +34,10 @@ class Supervised:
         """The brokers' processes, by id."""
         found = {}
         for child in psutil.Process(self.process.pid).children():
-            node = re.search(r"node\.id=(\d+)", " ".join(child.cmdline()))
+            try:
+                node = re.search(r"node\.id=(\d+)", " ".join(child.cmdline()))
+            except psutil.NoSuchProcess:
+                continue  # It ended while we looked.
             if node:
                 found[int(node[1])] = child
         return found
