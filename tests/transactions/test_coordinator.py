@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from headrace.clock import SystemClock
+from headrace.cluster.internal_topics import TRANSACTION_STATE
 from headrace.coordinator import runtime as runtime_module
-from headrace.coordinator.internal_topics import TRANSACTIONS_TOPIC
 from headrace.coordinator.leader_log import LeaderLog
 from headrace.log.partition import PartitionLog
 from headrace.transactions import coordinator as coordinator_module
@@ -40,8 +40,8 @@ class Harness:
         # What is written to partition 0 is only committed when a thread has brought it to the disk.
         future = {"message_timestamp_after_max_ms": str(2**62)}
         self.partitions = [
-            make_partition(TRANSACTIONS_TOPIC, 0, flush_messages="1", **future),
-            make_partition(TRANSACTIONS_TOPIC, 1, **future),
+            make_partition(TRANSACTION_STATE, 0, flush_messages="1", **future),
+            make_partition(TRANSACTION_STATE, 1, **future),
         ]
         config = TransactionConfig(2, 900_000, 10_000, 604_800_000, 3_600_000, 5_000)
         self.coordinator = TransactionCoordinator(

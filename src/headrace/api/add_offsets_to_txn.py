@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
-from headrace.coordinator.internal_topics import OFFSETS_TOPIC
+from headrace.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
@@ -18,7 +18,7 @@ async def handle(context: Context, request: AddOffsetsToTxnRequest) -> AddOffset
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
-            [(OFFSETS_TOPIC, services.groups.partition_for(request.group_id))],
+            [(CONSUMER_OFFSETS, services.groups.partition_for(request.group_id))],
         )
     except KafkaError as error:
         code = error.code

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.group_client import client_of
-from headrace.coordinator.internal_topics import OFFSETS_TOPIC
+from headrace.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -36,7 +36,7 @@ async def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffset
 async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
     services = context.services
     index = services.groups.partition_for(request.group_id)
-    partition = services.replicas.find(OFFSETS_TOPIC.encode(), index, by_id=False)
+    partition = services.replicas.find(CONSUMER_OFFSETS.encode(), index, by_id=False)
     producer_id, epoch = request.producer_id, request.producer_epoch
     guard = partition.log.start_verification(producer_id, 0, epoch, supports_epoch_bump=context.version >= 5)
     if guard is None:
@@ -45,10 +45,10 @@ async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
         request.transactional_id,
         producer_id,
         epoch,
-        [(OFFSETS_TOPIC, index)],
+        [(CONSUMER_OFFSETS, index)],
         verify_only=context.version < 5,
     )
-    code = answers[OFFSETS_TOPIC, index]
+    code = answers[CONSUMER_OFFSETS, index]
     if code in ASK_AGAIN:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if code is ErrorCode.NONE and not partition.log.is_verified(producer_id, epoch, guard):

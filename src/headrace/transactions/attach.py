@@ -7,8 +7,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from headrace.clock import Clock
+from headrace.cluster.internal_topics import TRANSACTION_STATE
 from headrace.config.broker import BrokerConfig
-from headrace.coordinator.internal_topics import TRANSACTIONS_TOPIC
 from headrace.coordinator.leader_log import LeaderLog
 from headrace.groups.coordinator import GroupCoordinator
 from headrace.peer.peers import Peers
@@ -38,7 +38,7 @@ def attach_transactions(
     disk: Executor,
 ) -> Transactions:
     def partition_count() -> int | None:
-        topic = replicas.image.topics.get(TRANSACTIONS_TOPIC)
+        topic = replicas.image.topics.get(TRANSACTION_STATE)
         return len(topic.partitions) if topic is not None else None
 
     writer = MarkerWriter(replicas, groups, clock)
@@ -46,7 +46,7 @@ def attach_transactions(
     coordinator = TransactionCoordinator(
         TransactionConfig.of(config), clock, partition_count, new_producer_id, sender.send
     )
-    replicas.listen(TRANSACTIONS_TOPIC, _Leadership(coordinator, disk))
+    replicas.listen(TRANSACTION_STATE, _Leadership(coordinator, disk))
     coordinator.start()
     enlisting = Enlisting(replicas.broker_id, lambda: replicas.image, coordinator, peers)
     return Transactions(coordinator, writer, enlisting)

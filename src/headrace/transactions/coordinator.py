@@ -14,8 +14,8 @@ from functools import partial
 from itertools import islice
 
 from headrace.clock import Clock
+from headrace.cluster.internal_topics import TRANSACTION_STATE
 from headrace.config.broker import BrokerConfig
-from headrace.coordinator.internal_topics import TRANSACTIONS_TOPIC
 from headrace.coordinator.log import CoordinatorLog
 from headrace.coordinator.partitioning import partition_for
 from headrace.coordinator.runtime import CoordinatorRuntime
@@ -74,7 +74,7 @@ class TransactionCoordinator:
         self._epochs: dict[int, int] = {}
         self._ending: dict[tuple[int, str], asyncio.Task[None]] = {}
         self._runtime: CoordinatorRuntime[TransactionState, TransactionRecord] = CoordinatorRuntime(
-            TRANSACTIONS_TOPIC, self._new_state, clock, config.commit_timeout_ms
+            TRANSACTION_STATE, self._new_state, clock, config.commit_timeout_ms
         )
         self._tasks: list[asyncio.Task[None]] = []
 

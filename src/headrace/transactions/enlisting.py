@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from headrace.cluster.image import MetadataImage
-from headrace.coordinator.internal_topics import TRANSACTIONS_TOPIC
+from headrace.cluster.internal_topics import TRANSACTION_STATE
 from headrace.peer.peers import Peers
 from headrace.transactions.coordinator import TransactionCoordinator
 from headrace.transactions.metadata import TopicPartition
@@ -49,7 +49,7 @@ class Enlisting:
     ) -> Answers:
         """NONE for each partition that may be written to as part of the transaction."""
         index = self._coordinator.partition_for(transactional_id)
-        state = self._image().partition(TRANSACTIONS_TOPIC, index)
+        state = self._image().partition(TRANSACTION_STATE, index)
         if state is None:
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         try:

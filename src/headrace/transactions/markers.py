@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from headrace.clock import Clock
 from headrace.cluster.image import MetadataImage
-from headrace.coordinator.internal_topics import OFFSETS_TOPIC
+from headrace.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.groups.coordinator import GroupCoordinator
 from headrace.log.producers import AppendOrigin
 from headrace.peer.peers import Peers
@@ -49,7 +49,7 @@ class MarkerWriter:
 
         async def one(topic: str, index: int) -> ErrorCode:
             try:
-                if topic == OFFSETS_TOPIC:
+                if topic == CONSUMER_OFFSETS:
                     await self._groups.end_transaction(
                         index, producer_id, producer_epoch, coordinator_epoch, committed
                     )
