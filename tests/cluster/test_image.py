@@ -59,7 +59,7 @@ EVERYTHING: list[Change] = [
 UNDOING: list[Change] = [
     BrokerUnregistered(1),
     TopicDeleted(TOPIC.id),
-    FeatureChanged("transaction.version", 0),
+    FeatureChanged("transaction.version", None),
     AclChanged("a1", None),
     QuotaChanged((("user", "ann"), ("client-id", None)), {"producer_byte_rate": None}),
     ScramChanged("ann", "SCRAM-SHA-256", None),

@@ -11,6 +11,7 @@ import re
 
 from headrace.api.context import Context
 from headrace.api.registry import ADVERTISED, APIS
+from headrace.cluster import features
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.api_versions import (
     ApiVersion,
@@ -19,9 +20,6 @@ from headrace.wire.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-
-FEATURES = {"group.version": (0, 1), "transaction.version": (0, 2)}
-"""Behaviour that clients choose by: the consumer protocol, and an epoch per transaction."""
 
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -33,25 +31,22 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.software_name = name
         context.connection.software_version = version
+    image = context.services.cluster.image
     return ApiVersionsResponse(
         api_keys=_served(),
         # A client of version 3 takes a level of 0 for a mistake.
         supported_features=[
             SupportedFeatureKey(name, low, high)
-            for name, (low, high) in FEATURES.items()
+            for name, (low, high) in features.SUPPORTED.items()
             if low > 0 or context.version >= 4
         ],
-        finalized_features_epoch=max(context.services.cluster.image.offset, 0),
+        finalized_features_epoch=max(image.offset, 0),
         finalized_features=[
-            FinalizedFeatureKey(name, level, level) for name, level in _levels(context).items() if level > 0
+            FinalizedFeatureKey(name, level, level)
+            for name in features.SUPPORTED
+            if (level := features.level(image, name)) > 0
         ],
     )
-
-
-def _levels(context: Context) -> dict[str, int]:
-    """The level in force of each feature: what the cluster was set to, else the highest."""
-    chosen = context.services.cluster.image.features
-    return {name: chosen.get(name, high) for name, (_, high) in FEATURES.items()}
 
 
 def unsupported() -> ApiVersionsResponse:

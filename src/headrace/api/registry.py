@@ -51,6 +51,7 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "alter_partition_reassignments": (45, 0, 1),
     "list_partition_reassignments": (46, 0, 0),
     "offset_delete": (47, 0, 0),
+    "update_features": (57, 0, 2),
     "describe_cluster": (60, 0, 2),
     "describe_producers": (61, 0, 0),
     "unregister_broker": (64, 0, 0),

@@ -23,6 +23,7 @@ from headrace.wire.messages.alter_partition_reassignments import (
 from headrace.wire.messages.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
 from headrace.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from headrace.wire.messages.update_features import UpdateFeaturesRequest
 
 if TYPE_CHECKING:
     from headrace.cluster.node import ClusterNode
@@ -76,6 +77,9 @@ class Admin:
         self, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
         return await self._do(lambda controller: controller.alter_reassignments(request))
+
+    async def update_features(self, request: UpdateFeaturesRequest) -> None:
+        await self._do(lambda controller: controller.update_features(request))
 
     async def unregister_broker(self, broker_id: int) -> None:
         await self._do(lambda controller: controller.unregister_broker(broker_id))

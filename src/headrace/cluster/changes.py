@@ -255,24 +255,24 @@ class ProducerIdsAllocated:
 
 @dataclass(frozen=True, slots=True)
 class FeatureChanged:
-    """A finalized feature level; 0 takes the feature away."""
+    """The level of a feature, as somebody has set it; None takes the setting away."""
 
     TAG: ClassVar[str] = "feature"
     name: str
-    level: int
+    level: int | None
 
     def fields(self) -> list[object]:
         return [self.name, self.level]
 
     @classmethod
-    def read(cls, name: str, level: int) -> FeatureChanged:
+    def read(cls, name: str, level: int | None) -> FeatureChanged:
         return cls(name, level)
 
     def apply(self, image: ImageBuilder) -> None:
-        if self.level:
-            image.features[self.name] = self.level
-        else:
+        if self.level is None:
             image.features.pop(self.name, None)
+        else:
+            image.features[self.name] = self.level
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +403,7 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> list[Change]:
         changes.append(ControllerElected(new.controller_id, new.controller_epoch))
     if old.next_producer_id != new.next_producer_id:
         changes.append(ProducerIdsAllocated(new.next_producer_id))
-    changes.extend(FeatureChanged(name, 0) for name in old.features if name not in new.features)
+    changes.extend(FeatureChanged(name, None) for name in old.features if name not in new.features)
     changes.extend(FeatureChanged(*item) for item in new.features.items() if item not in old.features.items())
     changes.extend(BrokerUnregistered(broker_id) for broker_id in old.brokers if broker_id not in new.brokers)
     changes.extend(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from headrace.clock import Clock
-from headrace.cluster import brokers, config_changes, leaders, partitions, reassignments, topics
+from headrace.cluster import brokers, config_changes, features, leaders, partitions, reassignments, topics
 from headrace.cluster.changes import (
     Change,
     ClusterNamed,
@@ -60,6 +60,7 @@ from headrace.wire.messages.alter_partition_reassignments import (
 from headrace.wire.messages.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
 from headrace.wire.messages.create_topics import CreatableTopic
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from headrace.wire.messages.update_features import UpdateFeaturesRequest
 
 log = logging.getLogger(__name__)
 
@@ -227,6 +228,9 @@ class Controller:
         return await self._submit(
             lambda image: reassignments.alter_reassignments(image, request, self._unclean(image))
         )
+
+    async def update_features(self, request: UpdateFeaturesRequest) -> None:
+        await self._submit(lambda image: features.update_features(image, request), request.validate_only)
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> tuple[int, int]:
         """(first id, how many) of a block that belongs to this broker alone."""

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from headrace.clock import Clock
+from headrace.cluster.features import TRANSACTION_VERSION, level
 from headrace.cluster.internal_topics import TRANSACTION_STATE
 from headrace.config.broker import BrokerConfig
 from headrace.coordinator.leader_log import LeaderLog
@@ -17,6 +18,7 @@ from headrace.replica.replicas import Replicas
 from headrace.transactions.coordinator import TransactionConfig, TransactionCoordinator
 from headrace.transactions.enlisting import Enlisting
 from headrace.transactions.markers import MarkerSender, MarkerWriter
+from headrace.transactions.records import FLEXIBLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,13 @@ def attach_transactions(
         topic = replicas.image.topics.get(TRANSACTION_STATE)
         return len(topic.partitions) if topic is not None else None
 
+    def record_version() -> int:
+        return FLEXIBLE if level(replicas.image, TRANSACTION_VERSION) >= 1 else 0
+
     writer = MarkerWriter(replicas, groups, clock)
     sender = MarkerSender(replicas.broker_id, lambda: replicas.image, writer, peers, clock)
     coordinator = TransactionCoordinator(
-        TransactionConfig.of(config), clock, partition_count, new_producer_id, sender.send
+        TransactionConfig.of(config), clock, partition_count, new_producer_id, sender.send, record_version
     )
     replicas.listen(TRANSACTION_STATE, _Leadership(coordinator, disk))
     coordinator.start()

@@ -23,7 +23,7 @@ from headrace.coordinator.shard import Shard
 from headrace.coordinator.write import Write
 from headrace.transactions import rules
 from headrace.transactions.metadata import NO_PRODUCER_ID, Status, TopicPartition, Transaction
-from headrace.transactions.records import TransactionRecord
+from headrace.transactions.records import FLEXIBLE, TransactionRecord
 from headrace.transactions.state import TransactionState
 from headrace.wire.errors import ErrorCode, KafkaError
 
@@ -65,12 +65,14 @@ class TransactionCoordinator:
         partition_count: Callable[[], int | None],
         new_producer_id: Callable[[], Awaitable[int]],
         send_markers: SendMarkers,
+        record_version: Callable[[], int] = lambda: FLEXIBLE,
     ) -> None:
         self._config = config
         self._clock = clock
         self._partition_count = partition_count
         self._new_producer_id = new_producer_id
         self._send_markers = send_markers
+        self._record_version = record_version
         self._epochs: dict[int, int] = {}
         self._ending: dict[tuple[int, str], asyncio.Task[None]] = {}
         self._runtime: CoordinatorRuntime[TransactionState, TransactionRecord] = CoordinatorRuntime(
@@ -102,7 +104,7 @@ class TransactionCoordinator:
             self._ending.pop(key).cancel()
 
     def _new_state(self, shard: TransactionShard) -> TransactionState:
-        state = TransactionState(lambda: self._resume(shard, state))
+        state = TransactionState(lambda: self._resume(shard, state), self._record_version)
         return state
 
     def _resume(self, shard: TransactionShard, state: TransactionState) -> None:

@@ -11,7 +11,8 @@ from headrace.wire.codec import WireError, decode, encode
 from headrace.wire.schema import ALWAYS, Field, Message
 
 _INT16 = struct.Struct(">h")
-_VALUE_VERSION = 1
+FLEXIBLE = 1
+"""The version of a value that can have tagged fields."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -64,7 +65,7 @@ class TransactionRecord(NamedTuple):
     """None forgets the id."""
 
 
-def encode_record(record: TransactionRecord) -> tuple[bytearray, bytearray | None]:
+def encode_record(record: TransactionRecord, version: int = FLEXIBLE) -> tuple[bytearray, bytearray | None]:
     key = encode(_Key(record.transactional_id), 0, bytearray(_INT16.pack(0)))
     known = record.transaction
     if known is None:
@@ -87,7 +88,7 @@ def encode_record(record: TransactionRecord) -> tuple[bytearray, bytearray | Non
         started_ms=known.started_ms,
         client_version=known.client_version,
     )
-    return key, encode(value, _VALUE_VERSION, bytearray(_INT16.pack(_VALUE_VERSION)))
+    return key, encode(value, version, bytearray(_INT16.pack(version)))
 
 
 def decode_record(key: bytes, value: bytes | None) -> TransactionRecord | None:

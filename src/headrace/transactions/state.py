@@ -9,12 +9,13 @@ from headrace.transactions.records import TransactionRecord, decode_record, enco
 
 
 class TransactionState:
-    def __init__(self, on_loaded: Callable[[], None]) -> None:
+    def __init__(self, on_loaded: Callable[[], None], record_version: Callable[[], int]) -> None:
         self.transactions: dict[str, Transaction] = {}
         self._on_loaded = on_loaded
+        self._record_version = record_version
 
     def encode(self, record: TransactionRecord) -> tuple[bytearray, bytearray | None]:
-        return encode_record(record)
+        return encode_record(record, self._record_version())
 
     def decode(self, key: bytes, value: bytes | None) -> TransactionRecord | None:
         return decode_record(key, value)
