@@ -1,10 +1,10 @@
-"""DescribeProducers: what a partition remembers of the producers that wrote to it; the leader answers."""
+"""DescribeProducers: what a partition remembers of the producers that wrote to it; any replica answers."""
 
 from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.log.producers import ProducerEntry
-from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.errors import KafkaError
 from headrace.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -26,8 +26,6 @@ def _describe(context: Context, topic: str, index: int) -> PartitionResponse:
     reply = PartitionResponse(index)
     try:
         partition = context.services.replicas.find(topic.encode(), index, by_id=False)
-        if not partition.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {partition}")
         reply.active_producers = [_state(entry) for entry in partition.log.active_producers]
     except KafkaError as error:
         reply.error_code, reply.error_message = error.code, error.message or None

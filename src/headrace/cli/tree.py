@@ -26,7 +26,11 @@ COMMANDS = {
     "produce": Entry("headrace.cli.produce", "Write records to a topic."),
     "consume": Entry("headrace.cli.consume", "Read records from topics."),
     "groups": Entry("headrace.cli.groups", "List, describe, reset and delete consumer groups."),
+    "transactions": Entry(
+        "headrace.cli.transactions", "List, describe and abort transactions; find hanging ones."
+    ),
     "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
+    "features": Entry("headrace.cli.features", "Show and set feature levels of the cluster."),
     "dlq": Entry("headrace.cli.dlq", "List, show, replay and drop dead letters."),
     "partitioner": Entry("headrace.cli.partitioner", "See what moves when partitions are added."),
     "perf": Entry("headrace.cli.perf", "Load-test a cluster: produce, consume, end to end."),

@@ -23,6 +23,8 @@ TOOLS = {
     "console-producer": Tool("console_producer", "Write lines of standard input to a topic."),
     "console-consumer": Tool("console_consumer", "Print the records of topics."),
     "consumer-groups": Tool("consumer_groups", "List, describe, reset and delete consumer groups."),
+    "transactions": Tool("transactions", "List, describe and abort transactions; find hanging ones."),
+    "features": Tool("features", "Describe, upgrade and downgrade feature levels."),
     "configs": Tool("configs", "Describe and alter settings of topics, brokers and groups."),
     "get-offsets": Tool("get_offsets", "Print offsets of partitions: earliest, latest, by time."),
     "delete-records": Tool("delete_records", "Delete the records of partitions before an offset."),

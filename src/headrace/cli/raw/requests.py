@@ -23,10 +23,13 @@ _PASSING = (
 )
 
 
-def find_coordinator(cluster: Cluster, group: str) -> int:
-    """The id of the broker that coordinates a group."""
+GROUP, TRANSACTION = 0, 1
+
+
+def find_coordinator(cluster: Cluster, key: str, kind: int = GROUP) -> int:
+    """The id of the broker that coordinates a group, or a transactional id."""
     with cluster.broker() as broker:
-        request = FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group])
+        request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
         answer = broker.ask(request, FindCoordinatorResponse)
     found = answer.coordinators[0] if answer.coordinators else answer
     check(found.error_code, found.error_message)
@@ -34,13 +37,19 @@ def find_coordinator(cluster: Cluster, group: str) -> int:
 
 
 def ask_coordinator(
-    cluster: Cluster, group: str, request: Request, response: type[R], error_of: Callable[[R], int]
+    cluster: Cluster,
+    key: str,
+    request: Request,
+    response: type[R],
+    error_of: Callable[[R], int],
+    kind: int = GROUP,
 ) -> R:
-    """Ask the broker that coordinates a group; waits while the cluster still makes up its mind who that is."""
+    """Ask the broker that coordinates a group or a transactional id; waits while the cluster still makes up its
+    mind who that is."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            with cluster.broker(find_coordinator(cluster, group)) as broker:
+            with cluster.broker(find_coordinator(cluster, key, kind)) as broker:
                 answer = broker.ask(request, response)
             if error_of(answer) not in _PASSING:
                 return answer
