@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -43,6 +44,35 @@ def poll_until(consumer: Consumer, count: int) -> list[Record]:
     while len(records) < count:
         records += consumer.poll(0.5)
     return records
+
+
+def test_a_partition_that_goes_and_comes_back_within_one_poll_loses_no_record(
+    bootstrap: str, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic(2)
+    fill(bootstrap, topic, 20, partitions=2)
+    settings: dict[str, Any] = {**EARLIEST, "group_id": group, "enable_auto_commit": False}
+    joined = threading.Event()
+
+    def join() -> None:
+        with Consumer(bootstrap, **settings) as other:
+            other.subscribe(topic)
+            while not joined.is_set():
+                other.poll(0.1)
+
+    with Consumer(bootstrap, **settings) as consumer:
+        consumer.subscribe(topic)
+        poll_until(consumer, 20)
+        member = threading.Thread(target=join)
+        member.start()
+        try:
+            # All was read and nothing committed: what comes next comes after the rebalance.
+            records = consumer.poll(60)
+            records += poll_until(consumer, 10 - len(records))
+        finally:
+            joined.set()
+            member.join()
+    assert [record.offset for record in records] == list(range(10))
 
 
 def test_a_poll_returns_at_most_max_poll_records_and_as_soon_as_there_are_some(

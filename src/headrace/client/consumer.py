@@ -203,9 +203,10 @@ class Consumer(Generic[K, V]):
         """Records, without counting them as given to the program: ``hand_out`` does that."""
         self._raise_waiting()
         messages: list[Message] = []
-        self._just_gone.clear()
         try:
             first = self.librdkafka.poll(timeout)
+            # One poll may take a partition away, give it back and return its first record: that one counts.
+            self._just_gone.clear()
             if first is not None:
                 more = self.librdkafka.consume(max_records - 1, 0) if max_records > 1 else []
                 # A rebalance during the second call may have taken away the partition of the first record.
