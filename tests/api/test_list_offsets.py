@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from headrace.api.context import Context
 from headrace.api.list_offsets import EARLIEST, LATEST, handle
 from headrace.cluster.image import Partition as PartitionState
 from headrace.testing.wire import batch
@@ -22,7 +23,7 @@ def partition(make_partition):
 
 async def ask(partition, time, version=7, replica_id=-1):
     replicas = SimpleNamespace(find=lambda *_, by_id: partition)
-    context = SimpleNamespace(services=SimpleNamespace(replicas=replicas), version=version)
+    context = Context(SimpleNamespace(replicas=replicas, guarded=False), None, version, 1, None)
     topic = ListOffsetsTopic("orders", [ListOffsetsPartition(0, -1, time)])
     response = await handle(context, ListOffsetsRequest(replica_id=replica_id, topics=[topic]))
     answer = response.topics[0].partitions[0]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import GROUP, TRANSACTIONAL_ID, Operation
 from headrace.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -14,6 +15,8 @@ from headrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, Ad
 async def handle(context: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     services = context.services
     try:
+        context.require(Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
+        context.require(Operation.READ, GROUP, request.group_id)
         await services.transactions.coordinator.add_partitions(
             request.transactional_id,
             request.producer_id,

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import CLUSTER, TOPIC, TRANSACTIONAL_ID, Operation
 from headrace.transactions.metadata import TopicPartition
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.add_partitions_to_txn import (
@@ -23,6 +24,7 @@ from headrace.wire.messages.add_partitions_to_txn import (
 
 async def handle(context: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     if context.version >= 4:
+        context.require(Operation.CLUSTER_ACTION, *CLUSTER)
         results = [await _from_broker(context, asked) for asked in request.transactions]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     codes = await _from_client(context, request)
@@ -36,15 +38,16 @@ async def _from_client(
 ) -> dict[TopicPartition, ErrorCode]:
     partitions = _partitions(request.v3_and_below_topics)
     image = context.services.cluster.image
-    unknown = {each for each in partitions if image.partition(*each) is None}
-    if unknown:
-        return {
-            each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if each in unknown
-            else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for each in partitions
-        }
+    wrong: dict[TopicPartition, ErrorCode] = {}
+    for each in partitions:
+        if not context.may(Operation.WRITE, TOPIC, each[0]):
+            wrong[each] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif image.partition(*each) is None:
+            wrong[each] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
+        context.require(Operation.WRITE, TRANSACTIONAL_ID, request.v3_and_below_transactional_id)
+        if wrong:
+            return {each: wrong.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
         await context.services.transactions.coordinator.add_partitions(
             request.v3_and_below_transactional_id,
             request.v3_and_below_producer_id,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.api.context import Context
+from headrace.api.context import Context, requires_on_cluster
+from headrace.api.operations import Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -10,6 +11,7 @@ from headrace.wire.messages.allocate_producer_ids import (
 )
 
 
+@requires_on_cluster(Operation.CLUSTER_ACTION)
 async def handle(context: Context, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
     controller = context.services.cluster.controller
     if controller is None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from headrace.api.config_permissions import changeable
 from headrace.api.context import Context
 from headrace.api.forwarding import to_controller
 from headrace.api.incremental_alter_configs import read_resource
@@ -13,13 +14,27 @@ from headrace.cluster.image import ConfigResource, ResourceType
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.alter_configs import (
     AlterConfigsRequest,
+    AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
 
 
-@to_controller
 async def handle(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    request.resources, denied = changeable(context, request.resources)
+    response = AlterConfigsResponse()
+    if request.resources or not denied:
+        response = await _alter(context, request)
+    response.responses += [_denied(asked, error) for asked, error in denied]
+    return response
+
+
+def _denied(asked: AlterConfigsResource, error: KafkaError) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(error.code, error.message, asked.resource_type, asked.resource_name)
+
+
+@to_controller
+async def _alter(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
     named = [(asked.resource_type, asked.resource_name) for asked in request.resources]
     errors: dict[int, KafkaError | None] = {}
     wanted: dict[ConfigResource, dict[str, str | None]] = {}

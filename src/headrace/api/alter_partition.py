@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from headrace.api.context import Context
+from headrace.api.context import Context, requires_on_cluster
+from headrace.api.operations import Operation
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 
+@requires_on_cluster(Operation.CLUSTER_ACTION)
 async def handle(context: Context, request: AlterPartitionRequest) -> AlterPartitionResponse:
     controller = context.services.cluster.controller
     if controller is None:

@@ -6,14 +6,16 @@
 
 from __future__ import annotations
 
-from headrace.api.context import Context
+from headrace.api.context import Context, requires_on_cluster
 from headrace.api.forwarding import to_controller
+from headrace.api.operations import Operation
 from headrace.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
 
 
+@requires_on_cluster(Operation.ALTER)
 @to_controller
 async def handle(
     context: Context, request: AlterPartitionReassignmentsRequest

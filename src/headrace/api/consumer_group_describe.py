@@ -8,8 +8,8 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
-from headrace.api.operations import ON_GROUP
-from headrace.wire.errors import KafkaError
+from headrace.api.operations import GROUP, TOPIC, Operation
+from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -22,12 +22,30 @@ def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerG
     if request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
-                group.authorized_operations = ON_GROUP
+                group.authorized_operations = context.operations_on(GROUP, group.group_id)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _describe(context: Context, group_id: str) -> DescribedGroup:
     try:
-        return context.services.groups.describe_consumer(group_id)
+        context.require(Operation.DESCRIBE, GROUP, group_id)
+        return _for_eyes_of(context, context.services.groups.describe_consumer(group_id))
     except KafkaError as error:
         return DescribedGroup(error.code, error.message, group_id)
+
+
+def _for_eyes_of(context: Context, group: DescribedGroup) -> DescribedGroup:
+    """The members' assignments name topics, which the client must be allowed to see."""
+    topics = {
+        topic.topic_name
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }
+    if all(context.may(Operation.DESCRIBE, TOPIC, name) for name in topics):
+        return group
+    return DescribedGroup(
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "The group has described topic(s) that the client is not authorized to describe.",
+        group.group_id,
+    )

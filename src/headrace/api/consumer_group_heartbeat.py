@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.group_client import client_of
+from headrace.api.operations import GROUP, TOPIC, Operation
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -20,6 +21,9 @@ from headrace.wire.messages.consumer_group_heartbeat import (
 
 async def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
     try:
+        context.require(Operation.READ, GROUP, request.group_id)
+        for topic in request.subscribed_topic_names or ():
+            context.require(Operation.DESCRIBE, TOPIC, topic)
         return await context.services.groups.consumer_heartbeat(client_of(context), request)
     except KafkaError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)

@@ -1,9 +1,14 @@
-"""What a handler is given: the broker's engines, and who is asking in which version."""
+"""What a handler is given: the broker's engines, who is asking in which version, and what they may do."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from headrace.api.operations import CLUSTER, DENIAL, POSSIBLE, Operation, Resource, ResourceKind
+from headrace.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from headrace.broker.connection import Connection
@@ -11,6 +16,9 @@ if TYPE_CHECKING:
 
 FAILED_INSIDE = "the request failed inside the broker; the log above says how"
 """Why a connection is cut when a request cannot be answered."""
+
+Q = TypeVar("Q")
+R = TypeVar("R")
 
 
 @dataclass(slots=True)
@@ -29,3 +37,53 @@ class Context:
     def client_host(self) -> str:
         """As Kafka shows it: a slash before the address."""
         return f"/{self.connection.peer_host}"
+
+    def may(self, operation: Operation, kind: ResourceKind, name: str) -> bool:
+        services = self.services
+        return not services.guarded or services.authorizer.authorize(
+            self.principal, operation, Resource(kind, name)
+        )
+
+    def may_on_cluster(self, operation: Operation) -> bool:
+        return self.may(operation, *CLUSTER)
+
+    def split(
+        self, operation: Operation, kind: ResourceKind, items: Iterable[Q], name: Callable[[Q], str]
+    ) -> tuple[list[Q], list[Q]]:
+        """Those whose named resource the client may do this to, and those it may not."""
+        if not self.services.guarded:
+            return list(items), []
+        allowed: list[Q] = []
+        denied: list[Q] = []
+        for item in items:
+            (allowed if self.may(operation, kind, name(item)) else denied).append(item)
+        return allowed, denied
+
+    def require(self, operation: Operation, kind: ResourceKind, name: str) -> None:
+        if not self.may(operation, kind, name):
+            raise KafkaError(DENIAL[kind], denied(self.principal, operation, kind, name))
+
+    def operations_on(self, kind: ResourceKind, name: str) -> int:
+        """What the client may do there, as the bit field that replies carry."""
+        return sum(1 << operation for operation in POSSIBLE[kind] if self.may(operation, kind, name))
+
+
+def denied(principal: str, operation: Operation, kind: ResourceKind, name: str) -> str:
+    what = kind.name.lower().replace("_", " ")
+    return f"{principal} has no permission for {operation.name} on {what} {name}."
+
+
+def requires_on_cluster(
+    operation: Operation,
+) -> Callable[[Callable[[Context, Q], R]], Callable[[Context, Q], R]]:
+    """For handlers whose whole request is one operation on the cluster."""
+
+    def decorate(handle: Callable[[Context, Q], R]) -> Callable[[Context, Q], R]:
+        @functools.wraps(handle)
+        def guarded(context: Context, request: Q) -> R:
+            context.require(operation, *CLUSTER)
+            return handle(context, request)
+
+        return guarded
+
+    return decorate

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.forwarding import to_controller
-from headrace.wire.errors import KafkaError
+from headrace.api.operations import NO_PERMISSION, TOPIC, Operation
+from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -16,8 +17,18 @@ from headrace.wire.messages.create_partitions import (
 )
 
 
-@to_controller
 async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    request.topics, denied = context.split(Operation.ALTER, TOPIC, request.topics, lambda topic: topic.name)
+    response = await _create(context, request) if request.topics or not denied else CreatePartitionsResponse()
+    response.results += [
+        CreatePartitionsTopicResult(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NO_PERMISSION)
+        for topic in denied
+    ]
+    return response
+
+
+@to_controller
+async def _create(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     try:
         results = await context.services.cluster.admin.create_partitions(
             request.topics, request.validate_only

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.forwarding import to_controller
+from headrace.api.operations import NO_PERMISSION, TOPIC, Operation
 from headrace.cluster.topics import CreatedTopic
 from headrace.config.describe import describe_topic
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.create_topics import (
+    CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
@@ -20,8 +22,33 @@ from headrace.wire.messages.create_topics import (
 )
 
 
-@to_controller
 async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    denied: list[CreatableTopic] = []
+    if not context.may_on_cluster(Operation.CREATE):
+        request.topics, denied = context.split(
+            Operation.CREATE, TOPIC, request.topics, lambda topic: topic.name
+        )
+    response = await _create(context, request) if request.topics or not denied else CreateTopicsResponse()
+    for result in response.topics:
+        if not result.error_code and not context.may(Operation.DESCRIBE_CONFIGS, TOPIC, result.name):
+            _hide_configs(result)
+    response.topics += [
+        CreatableTopicResult(
+            topic.name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=NO_PERMISSION
+        )
+        for topic in denied
+    ]
+    return response
+
+
+def _hide_configs(result: CreatableTopicResult) -> None:
+    result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    result.num_partitions = result.replication_factor = -1
+    result.configs = []
+
+
+@to_controller
+async def _create(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     cluster = context.services.cluster
     try:
         created = await cluster.admin.create_topics(request.topics, request.validate_only)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import GROUP, Operation
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -22,6 +23,7 @@ async def handle(context: Context, request: DeleteGroupsRequest) -> DeleteGroups
 
 async def _delete(context: Context, group_id: str) -> DeletableGroupResult:
     try:
+        context.require(Operation.DELETE, GROUP, group_id)
         return await context.services.groups.delete(group_id)
     except KafkaError as error:
         return DeletableGroupResult(group_id, error.code)

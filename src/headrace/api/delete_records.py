@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import TOPIC, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -29,6 +30,7 @@ def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResp
 def _delete(context: Context, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(index, low_watermark=-1)
     try:
+        context.require(Operation.DELETE, TOPIC, topic)
         partition = context.services.replicas.find(topic.encode(), index, by_id=False)
         result.low_watermark = partition.delete_records(offset)
     except KafkaError as error:

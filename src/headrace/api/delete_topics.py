@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.forwarding import to_controller
+from headrace.api.operations import NO_PERMISSION, TOPIC, Operation
 from headrace.cluster.image import MetadataImage
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.delete_topics import (
@@ -18,12 +19,50 @@ from headrace.wire.messages.delete_topics import (
 )
 from headrace.wire.schema import ZERO_UUID
 
+UNKNOWN_ID = "This server does not host this topic ID."
 
-@to_controller
+
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    asked = (
+    if not context.services.guarded:
+        return await _delete(context, request)
+    denied: list[DeletableTopicResult] = []
+    allowed: list[DeleteTopicState] = []
+    for state in _asked(context, request):
+        refusal = _refusal(context, state)
+        if refusal is None:
+            allowed.append(state)
+        else:
+            denied.append(refusal)
+    response = DeleteTopicsResponse()
+    if allowed or not denied:
+        request.topics, request.topic_names = allowed, [state.name or "" for state in allowed]
+        response = await _delete(context, request)
+    response.responses += denied
+    return response
+
+
+def _asked(context: Context, request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+    return (
         request.topics if context.version >= 6 else [DeleteTopicState(name) for name in request.topic_names]
     )
+
+
+def _refusal(context: Context, state: DeleteTopicState) -> DeletableTopicResult | None:
+    """What to answer when the client may not delete this; a topic's name is told only to those who may see it."""
+    name = state.name
+    if name is None:
+        topic = context.services.cluster.image.topics_by_id.get(state.topic_id)
+        if topic is None:
+            return DeletableTopicResult(None, state.topic_id, ErrorCode.UNKNOWN_TOPIC_ID, UNKNOWN_ID)
+        name = topic.name if context.may(Operation.DESCRIBE, TOPIC, topic.name) else None
+    if name is not None and context.may(Operation.DELETE, TOPIC, name):
+        return None
+    return DeletableTopicResult(name, state.topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NO_PERMISSION)
+
+
+@to_controller
+async def _delete(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    asked = _asked(context, request)
     results = [DeletableTopicResult(state.name, state.topic_id) for state in asked]
     try:
         _check_enabled(context)
@@ -76,6 +115,6 @@ def _find(
     else:
         topic = image.topics_by_id.get(state.topic_id)
         if topic is None:
-            refuse(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+            refuse(ErrorCode.UNKNOWN_TOPIC_ID, UNKNOWN_ID)
         else:
             result.name = topic.name

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
-from headrace.api.operations import ON_CLUSTER
+from headrace.api.operations import CLUSTER, Operation
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -47,5 +47,6 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
         brokers=brokers,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = ON_CLUSTER
+        may_see = context.may_on_cluster(Operation.DESCRIBE)
+        response.cluster_authorized_operations = context.operations_on(*CLUSTER) if may_see else 0
     return response

@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 from headrace.api.broker_loggers import describe_loggers
+from headrace.api.config_permissions import resource_of
 from headrace.api.context import Context
+from headrace.api.operations import Operation
 from headrace.cluster.image import ConfigResource, ResourceType
 from headrace.cluster.topics import check_topic_name
 from headrace.config.describe import (
@@ -56,6 +58,7 @@ def _result(
 def _describe(context: Context, asked: DescribeConfigsResource) -> list[ConfigEntry]:
     services = context.services
     image, config, name = services.cluster.image, services.config, asked.resource_name
+    context.require(Operation.DESCRIBE_CONFIGS, *resource_of(asked))
     if asked.resource_type == ResourceType.TOPIC:
         check_topic_name(name)
         if name not in image.topics:

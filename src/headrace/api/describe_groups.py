@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
-from headrace.api.operations import ON_GROUP
+from headrace.api.operations import GROUP, Operation
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.describe_groups import (
     DescribedGroup,
@@ -23,12 +23,13 @@ def handle(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsRe
     if request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
-                group.authorized_operations = ON_GROUP
+                group.authorized_operations = context.operations_on(GROUP, group.group_id)
     return DescribeGroupsResponse(groups=groups)
 
 
 def _describe(context: Context, group_id: str) -> DescribedGroup:
     try:
+        context.require(Operation.DESCRIBE, GROUP, group_id)
         return context.services.groups.describe(group_id, context.version)
     except KafkaError as error:
         return DescribedGroup(error.code, error.message, group_id)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 
-from headrace.api.context import Context
+from headrace.api.context import Context, requires_on_cluster
+from headrace.api.operations import Operation
 from headrace.log.directory import LogDirectory
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.describe_log_dirs import (
@@ -20,6 +21,7 @@ from headrace.wire.messages.describe_log_dirs import (
 )
 
 
+@requires_on_cluster(Operation.DESCRIBE)
 async def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     asked = None
     if request.topics is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import TOPIC, Operation
 from headrace.log.producers import ProducerEntry
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.describe_producers import (
@@ -25,6 +26,7 @@ def handle(context: Context, request: DescribeProducersRequest) -> DescribeProdu
 def _describe(context: Context, topic: str, index: int) -> PartitionResponse:
     reply = PartitionResponse(index)
     try:
+        context.require(Operation.READ, TOPIC, topic)
         partition = context.services.replicas.find(topic.encode(), index, by_id=False)
         reply.active_producers = [_state(entry) for entry in partition.log.active_producers]
     except KafkaError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.metadata import describe
-from headrace.api.operations import ON_TOPIC
+from headrace.api.operations import TOPIC, Operation
 from headrace.cluster.image import Topic
 from headrace.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.cluster.topics import check_topic_name
@@ -37,6 +37,12 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
     response = DescribeTopicPartitionsResponse()
     for name in names:
         if name < first_name:
+            continue
+        if not context.may(Operation.DESCRIBE, TOPIC, name):
+            if request.topics:
+                response.topics.append(
+                    DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+                )
             continue
         topic = image.topics.get(name)
         start = first_partition if name == first_name else 0
@@ -85,5 +91,10 @@ def _page(context: Context, topic: Topic, start: int, room: int) -> DescribeTopi
         for partition in full.partitions[start : start + room]
     ]
     return DescribeTopicPartitionsResponseTopic(
-        ErrorCode.NONE, topic.name, topic.id, topic.name in INTERNAL_TOPICS, partitions, ON_TOPIC
+        ErrorCode.NONE,
+        topic.name,
+        topic.id,
+        topic.name in INTERNAL_TOPICS,
+        partitions,
+        context.operations_on(TOPIC, topic.name),
     )

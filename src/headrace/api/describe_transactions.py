@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import TOPIC, TRANSACTIONAL_ID, Operation
 from headrace.transactions.metadata import Status
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.describe_transactions import (
@@ -21,12 +22,14 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> DescribeTr
 
 def _describe(context: Context, transactional_id: str) -> TransactionState:
     try:
+        context.require(Operation.DESCRIBE, TRANSACTIONAL_ID, transactional_id)
         found = context.services.transactions.coordinator.describe(transactional_id)
     except KafkaError as error:
         return TransactionState(error_code=error.code, transactional_id=transactional_id)
     topics: dict[str, TopicData] = {}
     for topic, index in sorted(found.partitions):
-        topics.setdefault(topic, TopicData(topic)).partitions.append(index)
+        if context.may(Operation.DESCRIBE, TOPIC, topic):
+            topics.setdefault(topic, TopicData(topic)).partitions.append(index)
     return TransactionState(
         transactional_id=transactional_id,
         transaction_state=found.status.label,

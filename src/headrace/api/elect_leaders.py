@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
-from headrace.api.context import Context
+from headrace.api.context import Context, requires_on_cluster
 from headrace.api.forwarding import to_controller
+from headrace.api.operations import Operation
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 
+@requires_on_cluster(Operation.ALTER)
 @to_controller
 async def handle(context: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
     return await context.services.cluster.admin.elect_leaders(request)

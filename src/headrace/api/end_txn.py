@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import TRANSACTIONAL_ID, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 
 async def handle(context: Context, request: EndTxnRequest) -> EndTxnResponse:
     try:
+        context.require(Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
         producer_id, epoch = await context.services.transactions.coordinator.end(
             request.transactional_id,
             request.producer_id,

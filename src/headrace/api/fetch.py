@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from headrace.api.context import FAILED_INSIDE, Context
+from headrace.api.operations import TOPIC, Operation
 from headrace.clock import Timer
 from headrace.replica.fetching import FetchEntry, Fetcher
 from headrace.replica.partition import Partition
@@ -38,6 +39,19 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
         context.connection.outbox.send_parts(parts)
         return
     fetch.start()
+
+
+def _permission(context: Context, by_id: bool, follower: bool) -> Callable[[bytes], bool]:
+    """A consumer needs the topic; a follower, which sees more than consumers, must be a broker."""
+    if follower:
+        is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
+        return lambda topic: is_broker
+
+    def may_read(topic: bytes) -> bool:
+        name = context.services.replicas.name_of(topic, by_id)
+        return name is None or context.may(Operation.READ, TOPIC, name)
+
+    return may_read
 
 
 class _Fetch:
@@ -79,10 +93,11 @@ class _Fetch:
             replica_id=replica_id,
             isolation=request.isolation_level,
             max_bytes=min(request.max_bytes, services.fetch_max_bytes),
+            may_read=_permission(context, by_id, follower=replica_id >= 0) if services.guarded else None,
         )
         self._session = self._open_session(request, by_id, follower=replica_id >= 0)
         self._entries = self._read_entries(request)
-        if replica_id >= 0:
+        if replica_id >= 0 and context.may_on_cluster(Operation.CLUSTER_ACTION):
             self._note_follower(replica_id, request.replica_state.replica_epoch)
 
     def _open_session(self, request: FetchRequest, by_id: bool, follower: bool) -> FetchSession | None:

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import GROUP, TRANSACTIONAL_ID, Operation
 from headrace.cluster.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from headrace.coordinator.partitioning import partition_for
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -21,7 +22,7 @@ from headrace.wire.messages.find_coordinator import (
 )
 
 FIRST_VERSION_WITH_MANY_KEYS = 4
-TOPICS = {0: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
+KINDS = {0: (GROUP, CONSUMER_OFFSETS), 1: (TRANSACTIONAL_ID, TRANSACTION_STATE)}
 
 
 async def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -40,9 +41,10 @@ async def handle(context: Context, request: FindCoordinatorRequest) -> FindCoord
 
 async def _find(context: Context, key_type: int, key: str) -> Coordinator:
     try:
-        topic = TOPICS.get(key_type)
-        if topic is None:
+        if key_type not in KINDS:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"There are no coordinators of type {key_type}.")
+        kind, topic = KINDS[key_type]
+        context.require(Operation.DESCRIBE, kind, key)
         return await _locate(context, topic, key)
     except KafkaError as error:
         return Coordinator(key, -1, "", -1, error.code, error.message)

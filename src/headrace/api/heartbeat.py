@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.group_client import client_of
+from headrace.api.operations import GROUP, Operation
 from headrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def handle(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
+    context.require(Operation.READ, GROUP, request.group_id)
     return context.services.groups.heartbeat(client_of(context), request)

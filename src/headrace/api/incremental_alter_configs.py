@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from headrace.api.broker_loggers import alter_loggers
+from headrace.api.config_permissions import changeable
 from headrace.api.context import Context
 from headrace.api.forwarding import to_controller
 from headrace.cluster.config_changes import ConfigOp, OpType
@@ -22,6 +23,21 @@ from headrace.wire.messages.incremental_alter_configs import (
 
 
 async def handle(
+    context: Context, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    request.resources, denied = changeable(context, request.resources)
+    response = IncrementalAlterConfigsResponse()
+    if request.resources or not denied:
+        response = await _alter_where_it_belongs(context, request)
+    response.responses += [_denied(asked, error) for asked, error in denied]
+    return response
+
+
+def _denied(asked: AlterConfigsResource, error: KafkaError) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(error.code, error.message, asked.resource_type, asked.resource_name)
+
+
+async def _alter_where_it_belongs(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     if any(asked.resource_type == ResourceType.BROKER_LOGGER for asked in request.resources):

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import CLUSTER, TOPIC, TRANSACTIONAL_ID, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -16,8 +17,10 @@ from headrace.wire.messages.init_producer_id import InitProducerIdRequest, InitP
 async def handle(context: Context, request: InitProducerIdRequest) -> InitProducerIdResponse:
     services = context.services
     if request.transactional_id is None:
+        _check_idempotent_write(context)
         return InitProducerIdResponse(producer_id=await services.producer_ids.next(), producer_epoch=0)
     try:
+        context.require(Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
         producer_id, epoch = await services.transactions.coordinator.init_producer_id(
             request.transactional_id,
             request.transaction_timeout_ms,
@@ -29,3 +32,12 @@ async def handle(context: Context, request: InitProducerIdRequest) -> InitProduc
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
+
+
+def _check_idempotent_write(context: Context) -> None:
+    """Whoever may write to some topic may do so idempotently (KIP-679)."""
+    if context.may_on_cluster(Operation.IDEMPOTENT_WRITE):
+        return
+    topics = context.services.cluster.image.topics
+    if not any(context.may(Operation.WRITE, TOPIC, name) for name in topics):
+        context.require(Operation.IDEMPOTENT_WRITE, *CLUSTER)

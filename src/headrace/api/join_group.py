@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.group_client import client_of
+from headrace.api.operations import GROUP, Operation
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -20,6 +21,7 @@ async def handle(context: Context, request: JoinGroupRequest) -> JoinGroupRespon
     if context.version == 0:
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:
+        context.require(Operation.READ, GROUP, request.group_id)
         return await context.services.groups.join(client_of(context), request)
     except KafkaError as error:
         return JoinGroupResponse(error_code=error.code, member_id=request.member_id)

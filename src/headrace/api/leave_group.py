@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.group_client import client_of
+from headrace.api.operations import GROUP, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.leave_group import (
     LeaveGroupRequest,
@@ -23,6 +24,7 @@ FIRST_VERSION_WITH_MANY_MEMBERS = 3
 async def handle(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse:
     if context.version < FIRST_VERSION_WITH_MANY_MEMBERS:
         request.members = [MemberIdentity(request.member_id)]
+    context.require(Operation.READ, GROUP, request.group_id)
     try:
         response = await context.services.groups.leave(client_of(context), request)
     except KafkaError as error:

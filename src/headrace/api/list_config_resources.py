@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from headrace.api.context import Context
+from headrace.api.context import Context, requires_on_cluster
+from headrace.api.operations import Operation
 from headrace.cluster.image import MetadataImage, ResourceType
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.list_config_resources import (
@@ -16,6 +17,7 @@ from headrace.wire.messages.list_config_resources import (
 )
 
 
+@requires_on_cluster(Operation.DESCRIBE_CONFIGS)
 def handle(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     if context.version == 0:
         return ListConfigResourcesResponse()

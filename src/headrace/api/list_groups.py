@@ -8,10 +8,12 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import GROUP, Operation
 from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 
 def handle(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
-    return ListGroupsResponse(
-        groups=context.services.groups.list(request.states_filter, request.types_filter)
-    )
+    groups = context.services.groups.list(request.states_filter, request.types_filter)
+    if not context.may_on_cluster(Operation.DESCRIBE):
+        groups = [each for each in groups if context.may(Operation.DESCRIBE, GROUP, each.group_id)]
+    return ListGroupsResponse(groups=groups)

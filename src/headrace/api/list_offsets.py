@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 
 from headrace.api.context import Context
+from headrace.api.operations import TOPIC, Operation
 from headrace.log.lookup import TimestampOffset
 from headrace.log.partition import PartitionLog
 from headrace.replica.fetching import READ_COMMITTED, check_leader_epoch
@@ -31,10 +32,13 @@ async def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsRe
     topics = []
     for topic in request.topics:
         name = topic.name.encode()
-        partitions = [
-            await _answer(context, name, asked, request.replica_id, request.isolation_level)
-            for asked in topic.partitions
-        ]
+        if context.may(Operation.DESCRIBE, TOPIC, topic.name):
+            partitions = [
+                await _answer(context, name, asked, request.replica_id, request.isolation_level)
+                for asked in topic.partitions
+            ]
+        else:
+            partitions = [_nothing(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for asked in topic.partitions]
         topics.append(ListOffsetsTopicResponse(topic.name, partitions))
     return ListOffsetsResponse(topics=topics)
 
@@ -42,7 +46,7 @@ async def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsRe
 async def _answer(
     context: Context, topic: bytes, asked: ListOffsetsPartition, replica_id: int, isolation: int
 ) -> ListOffsetsPartitionResponse:
-    reply = ListOffsetsPartitionResponse(asked.partition_index, 0, timestamp=-1, offset=-1, leader_epoch=-1)
+    reply = _nothing(asked, ErrorCode.NONE)
     try:
         partition = context.services.replicas.find(topic, asked.partition_index, by_id=False)
         if not partition.is_leader:
@@ -72,6 +76,10 @@ async def _answer(
     except KafkaError as error:
         reply.error_code = error.code
     return reply
+
+
+def _nothing(asked: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(asked.partition_index, code, timestamp=-1, offset=-1, leader_epoch=-1)
 
 
 def _not_yet(context: Context) -> KafkaError:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from headrace.api.context import Context
+from headrace.api.context import Context, requires_on_cluster
 from headrace.api.forwarding import to_controller
+from headrace.api.operations import Operation
 from headrace.cluster.reassignments import list_reassignments
 from headrace.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -14,6 +15,7 @@ from headrace.wire.messages.list_partition_reassignments import (
 )
 
 
+@requires_on_cluster(Operation.DESCRIBE)
 @to_controller
 async def handle(
     context: Context, request: ListPartitionReassignmentsRequest

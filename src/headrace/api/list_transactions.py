@@ -8,6 +8,7 @@ from __future__ import annotations
 import re2
 
 from headrace.api.context import Context
+from headrace.api.operations import TRANSACTIONAL_ID, Operation
 from headrace.transactions.metadata import Status, Transaction
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.list_transactions import (
@@ -35,6 +36,7 @@ def handle(context: Context, request: ListTransactionsRequest) -> ListTransactio
                 or (transaction.started_ms >= 0 and now - transaction.started_ms > request.duration_filter)
             )
             and (pattern is None or pattern.fullmatch(transaction.transactional_id) is not None)
+            and context.may(Operation.DESCRIBE, TRANSACTIONAL_ID, transaction.transactional_id)
         )
 
     try:

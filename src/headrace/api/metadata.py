@@ -15,7 +15,7 @@ import struct
 import uuid
 
 from headrace.api.context import Context
-from headrace.api.operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from headrace.api.operations import CLUSTER, NOT_ASKED, TOPIC, Operation
 from headrace.cluster.image import MetadataImage, Topic
 from headrace.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.cluster.topics import check_topic_name
@@ -38,26 +38,33 @@ async def handle(context: Context, request: MetadataRequest) -> bytearray:
     asked = request.topics
     if asked is None or (context.version == 0 and not asked):
         image = context.services.cluster.image
-        return _answer(context, request, image, list(image.topics.values()))
+        visible, _ = context.split(Operation.DESCRIBE, TOPIC, image.topics.values(), lambda topic: topic.name)
+        return _answer(context, request, image, visible)
     missing: list[str] = []
+    errors: dict[str, ErrorCode] = {}
     for each in asked:
         if each.name is None and context.version < 12:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic name can not be null in this version.")
-        if each.name and each.name not in context.services.cluster.image.topics:
+        if each.name and not context.may(Operation.DESCRIBE, TOPIC, each.name):
+            errors[each.name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif each.name and each.name not in context.services.cluster.image.topics:
             missing.append(each.name)
-    errors: dict[str, ErrorCode] = {}
     if missing:
-        errors = await _create(context, request, missing)
+        errors |= await _create(context, request, missing)
     image = context.services.cluster.image
     found: list[Topic | MetadataResponseTopic] = []
     names: set[str] = set()
     for each in asked:
         if each.name is None or (each.topic_id != ZERO_UUID and context.version >= 12):
-            found.append(image.topics_by_id.get(each.topic_id) or _unknown_id(each.topic_id))
+            found.append(_by_id(context, image, each.topic_id))
         elif each.name not in names:
             names.add(each.name)
             code = errors.get(each.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            found.append(image.topics.get(each.name) or _absent(each.name, code))
+            known = image.topics.get(each.name)
+            if known is None or code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                found.append(_absent(each.name, code))
+            else:
+                found.append(known)
     return _answer(context, request, image, found)
 
 
@@ -77,6 +84,11 @@ async def _create(context: Context, request: MetadataRequest, names: list[str]) 
         return errors
     if not services.config.boolean("auto.create.topics.enable"):
         return errors
+    if not context.may_on_cluster(Operation.CREATE):
+        wanted, denied = context.split(Operation.CREATE, TOPIC, wanted, str)
+        errors |= dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if not wanted:
+            return errors
     return errors | await services.cluster.admin.auto_create(wanted)
 
 
@@ -84,8 +96,13 @@ def _absent(name: str, code: ErrorCode) -> MetadataResponseTopic:
     return MetadataResponseTopic(code, name, is_internal=name in INTERNAL_TOPICS)
 
 
-def _unknown_id(topic_id: uuid.UUID) -> MetadataResponseTopic:
-    return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+def _by_id(context: Context, image: MetadataImage, topic_id: uuid.UUID) -> Topic | MetadataResponseTopic:
+    topic = image.topics_by_id.get(topic_id)
+    if topic is None:
+        return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+    if not context.may(Operation.DESCRIBE, TOPIC, topic.name):
+        return MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id)
+    return topic
 
 
 def _answer(
@@ -102,14 +119,15 @@ def _answer(
         brokers=_brokers(image, listener), cluster_id=image.cluster_id, controller_id=controller
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = ON_CLUSTER
+        may_see = context.may_on_cluster(Operation.DESCRIBE)
+        response.cluster_authorized_operations = context.operations_on(*CLUSTER) if may_see else 0
     out, tail = _start(response, context, len(topics))
     for topic in topics:
         if not isinstance(topic, Topic):
             encode(topic, version, out)
         elif with_operations:
             described = describe(image, topic, listener, version)
-            described.topic_authorized_operations = ON_TOPIC
+            described.topic_authorized_operations = context.operations_on(TOPIC, topic.name)
             encode(described, version, out)
         else:
             encoded = kept.get(topic.id)

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import GROUP, TOPIC, Operation
 from headrace.cluster.image import Topic
 from headrace.groups.offsets.commit import refuse
 from headrace.wire.errors import ErrorCode
@@ -20,7 +21,11 @@ from headrace.wire.offset_commit import Commit, TopicCommit, TopicResult, encode
 
 def handle_frame(context: Context, frame: memoryview, position: int) -> None:
     commit = read_commit(frame, position, context.version)
-    commit, refused = _take_out_unknown(context, commit)
+    refused: list[TopicResult] = []
+    if context.services.guarded:
+        commit, refused = _take_out_denied(context, commit)
+    commit, unknown = _take_out_unknown(context, commit)
+    refused += unknown
     connection = context.connection
 
     def reply(results: list[TopicResult]) -> None:
@@ -36,6 +41,14 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
         context.services.groups.commit(context.version, commit, reply)
     else:
         reply([])
+
+
+def _take_out_denied(context: Context, commit: Commit) -> tuple[Commit, list[TopicResult]]:
+    """The commit without the topics the client may not read, and the answers for those."""
+    if not context.may(Operation.READ, GROUP, commit.group_id):
+        return commit._replace(topics=[]), refuse(commit.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    allowed, denied = context.split(Operation.READ, TOPIC, commit.topics, lambda each: each.topic)
+    return commit._replace(topics=allowed), refuse(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _take_out_unknown(context: Context, commit: Commit) -> tuple[Commit, list[TopicResult]]:

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import GROUP, TOPIC, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -64,12 +65,28 @@ async def _fetch(
     context: Context, group: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     try:
-        return await context.services.groups.fetch_offsets(group, require_stable)
+        context.require(Operation.DESCRIBE, GROUP, group.group_id)
+        return await _visible(context, group, require_stable)
     except KafkaError as error:
         code = error.code
         if code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
             code = ErrorCode.NOT_COORDINATOR  # the one of the two that older consumers retry
         return OffsetFetchResponseGroup(group.group_id, error_code=code)
+
+
+async def _visible(
+    context: Context, group: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    """Offsets of topics the client may see: others are refused when it names them, and left out when it asks for all."""
+    if group.topics is None:
+        found = await context.services.groups.fetch_offsets(group, require_stable)
+        found.topics, _ = context.split(Operation.DESCRIBE, TOPIC, found.topics, lambda topic: topic.name)
+        return found
+    group.topics, denied = context.split(Operation.DESCRIBE, TOPIC, group.topics, lambda topic: topic.name)
+    found = await context.services.groups.fetch_offsets(group, require_stable)
+    if not found.error_code:
+        found.topics += [_failed(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in denied]
+    return found
 
 
 def _failed(topic: OffsetFetchRequestTopics, error: int) -> OffsetFetchResponseTopics:

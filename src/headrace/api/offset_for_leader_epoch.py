@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import TOPIC, Operation
 from headrace.replica.fetching import check_leader_epoch
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.offset_for_leader_epoch import (
@@ -19,12 +20,15 @@ from headrace.wire.messages.offset_for_leader_epoch import (
 
 def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     results = []
+    is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
     for topic in request.topics:
         name = topic.topic.encode()
         told = []
         for asked in topic.partitions:
             reply = EpochEndOffset(partition=asked.partition, leader_epoch=-1, end_offset=-1)
             try:
+                if not is_broker:
+                    context.require(Operation.DESCRIBE, TOPIC, topic.topic)
                 partition = context.services.replicas.find(name, asked.partition, by_id=False)
                 if not partition.is_leader:
                     raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)

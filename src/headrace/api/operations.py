@@ -1,17 +1,79 @@
-"""Which operations a client may do on a topic or on the cluster, as the bit fields of Metadata and others tell it."""
+"""What a principal can be allowed to do, and to what: Kafka's operations and resources, with the numbers of the protocol."""
 
 from __future__ import annotations
 
+from enum import IntEnum
+from typing import NamedTuple
+
+from headrace.wire.errors import ErrorCode
+
+
+class Operation(IntEnum):
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    """What brokers do among themselves."""
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+class ResourceKind(IntEnum):
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+
+
+class Resource(NamedTuple):
+    kind: ResourceKind
+    name: str
+
+
+TOPIC, GROUP, TRANSACTIONAL_ID = ResourceKind.TOPIC, ResourceKind.GROUP, ResourceKind.TRANSACTIONAL_ID
+
+CLUSTER = Resource(ResourceKind.CLUSTER, "kafka-cluster")
+"""There is one."""
+
+NO_PERMISSION = "Authorization failed."
+"""In Kafka's words, where a request has several resources."""
+
 NOT_ASKED = -(2**31)
+"""In place of a bit field of operations that the client did not ask for."""
 
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 3, 4, 5, 6, 7, 8
-CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
+_O = Operation
+POSSIBLE: dict[ResourceKind, tuple[Operation, ...]] = {
+    TOPIC: (
+        _O.READ,
+        _O.WRITE,
+        _O.CREATE,
+        _O.DELETE,
+        _O.ALTER,
+        _O.DESCRIBE,
+        _O.DESCRIBE_CONFIGS,
+        _O.ALTER_CONFIGS,
+    ),
+    GROUP: (_O.READ, _O.DELETE, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
+    ResourceKind.CLUSTER: (
+        _O.CREATE,
+        _O.ALTER,
+        _O.DESCRIBE,
+        _O.CLUSTER_ACTION,
+        _O.DESCRIBE_CONFIGS,
+        _O.ALTER_CONFIGS,
+        _O.IDEMPOTENT_WRITE,
+    ),
+    TRANSACTIONAL_ID: (_O.WRITE, _O.DESCRIBE),
+}
+"""The operations that mean something for a resource."""
 
-
-def bits(*operations: int) -> int:
-    return sum(1 << operation for operation in operations)
-
-
-ON_TOPIC = bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-ON_CLUSTER = bits(CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE)
-ON_GROUP = bits(READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
+DENIAL = {
+    TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceKind.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.api.context import FAILED_INSIDE, Context
+from headrace.api.operations import NO_PERMISSION, TOPIC, TRANSACTIONAL_ID, Operation
 from headrace.api.verification import Verification
 from headrace.clock import Timer
 from headrace.cluster.internal_topics import INTERNAL_TOPICS
@@ -30,6 +31,8 @@ from headrace.wire.produce import (
 )
 
 Replies = list[tuple[bytes, list[PartitionReply]]]
+Refused = dict[bytes, ErrorCode]
+"""Topics that the client may not write to, and why."""
 
 
 def handle_frame(context: Context, frame: memoryview, position: int) -> None:
@@ -38,28 +41,50 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
             f"Produce version {context.version} carries message formats that are no longer written"
         )
     request = read_request(frame, position, context.version)
+    refused = _refused(context, request) if context.services.guarded else {}
     if request.transactional_id is not None:
-        verification = Verification(context.services, request, context.version)
+        writes = request
+        if refused:
+            writes = request._replace(topics=[each for each in request.topics if each.topic not in refused])
+        verification = Verification(context.services, writes, context.version)
         if verification.needed:
             # The frame dies with this call; what has to wait for a coordinator works on a copy.
             copy = memoryview(bytearray(frame[position:]))
             context.connection.mute()
             verification.start(
-                lambda: _verified(context, read_request(copy, 0, context.version), verification),
+                lambda: _verified(context, read_request(copy, 0, context.version), verification, refused),
                 lambda: context.connection.cut(FAILED_INSIDE),
             )
             return
-    _serve(context, request, None)
+    _serve(context, request, None, refused)
 
 
-def _verified(context: Context, request: ProduceRequest, verification: Verification) -> None:
+def _refused(context: Context, request: ProduceRequest) -> Refused:
+    """The topics this client may not write to; all of them when it may not use its transactional id."""
+    transactional_id = request.transactional_id
+    if transactional_id is not None and not context.may(Operation.WRITE, TRANSACTIONAL_ID, transactional_id):
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return {each.topic: code for each in request.topics}
+    refused = {}
+    for each in request.topics:
+        name = context.services.replicas.name_of(each.topic, context.version >= TOPIC_IDS)
+        if name is not None and not context.may(Operation.WRITE, TOPIC, name):
+            refused[each.topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return refused
+
+
+def _verified(
+    context: Context, request: ProduceRequest, verification: Verification, refused: Refused
+) -> None:
     if context.connection.transport.is_closing():
         return  # As if the request had been lost on the way.
-    _serve(context, request, verification)
+    _serve(context, request, verification, refused)
     context.connection.unmute()
 
 
-def _serve(context: Context, request: ProduceRequest, verification: Verification | None) -> None:
+def _serve(
+    context: Context, request: ProduceRequest, verification: Verification | None, refused: Refused
+) -> None:
     acks = request.acks
     waits: list[tuple[Partition, int, list[PartitionReply], int]] = []
     replies: Replies = []
@@ -72,6 +97,8 @@ def _serve(context: Context, request: ProduceRequest, verification: Verification
             try:
                 if acks not in (-1, 0, 1):
                     raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0 and 1")
+                if topic in refused:
+                    raise KafkaError(refused[topic], NO_PERMISSION)
                 partition = find(topic, data[0], by_id)
                 guard = verification.guard_for(partition) if verification is not None else None
                 told.append(_append(partition, data, request, guard, waits, told))

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.group_client import client_of
+from headrace.api.operations import GROUP, Operation
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 async def handle(context: Context, request: SyncGroupRequest) -> SyncGroupResponse:
+    context.require(Operation.READ, GROUP, request.group_id)
     return await context.services.groups.sync(client_of(context), request)

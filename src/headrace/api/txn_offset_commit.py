@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.group_client import client_of
+from headrace.api.operations import GROUP, TOPIC, TRANSACTIONAL_ID, Operation
 from headrace.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -26,11 +28,19 @@ ASK_AGAIN = {
 
 
 async def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    asked = request.topics
+    request.topics, denied = context.split(Operation.READ, TOPIC, asked, lambda topic: topic.name)
     try:
+        context.require(Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
+        context.require(Operation.READ, GROUP, request.group_id)
+        if denied and not request.topics:
+            return _refusal(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         await _enlist(context, request)
-        return await context.services.groups.commit_transactional(client_of(context), request)
+        response = await context.services.groups.commit_transactional(client_of(context), request)
     except KafkaError as error:
-        return _refusal(request, error.code)
+        return _refusal(asked, error.code)
+    response.topics += _refusal(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED).topics
+    return response
 
 
 async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
@@ -59,13 +69,13 @@ async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
         raise KafkaError(code)
 
 
-def _refusal(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+def _refusal(topics: list[TxnOffsetCommitRequestTopic], code: ErrorCode) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
                 topic.name,
                 [TxnOffsetCommitResponsePartition(each.partition_index, code) for each in topic.partitions],
             )
-            for topic in request.topics
+            for topic in topics
         ]
     )

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from headrace.api.context import Context
+from headrace.api.context import Context, requires_on_cluster
 from headrace.api.forwarding import to_controller
+from headrace.api.operations import Operation
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
+@requires_on_cluster(Operation.ALTER)
 @to_controller
 async def handle(context: Context, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
     try:

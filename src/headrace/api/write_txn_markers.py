@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.operations import Operation
+from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -19,13 +21,16 @@ async def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnM
 
 async def _write(context: Context, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
     partitions = [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
-    codes = await context.services.transactions.markers.write(
-        marker.producer_id,
-        marker.producer_epoch,
-        marker.coordinator_epoch,
-        marker.transaction_result,
-        partitions,
-    )
+    if context.may_on_cluster(Operation.ALTER) or context.may_on_cluster(Operation.CLUSTER_ACTION):
+        codes = await context.services.transactions.markers.write(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            marker.transaction_result,
+            partitions,
+        )
+    else:
+        codes = dict.fromkeys(partitions, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     topics = [
         WritableTxnMarkerTopicResult(
             topic.name,

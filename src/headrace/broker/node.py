@@ -7,6 +7,7 @@ import contextlib
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
+from headrace.broker.authorizer import AllowAll, Authorizer
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.identity import Identity, StartError, confirm_identity, read_identity
 from headrace.broker.server import Limits, Server
@@ -41,10 +42,17 @@ ALTER_PARTITION_VERSION = 3
 
 
 class Node:
-    def __init__(self, config: BrokerConfig, clock: Clock | None = None, files: Files | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock | None = None,
+        files: Files | None = None,
+        authorizer: Authorizer | None = None,
+    ) -> None:
         self.config = config
         self.clock = clock or SystemClock()
         self._files = files or Files()
+        self._authorizer = authorizer or AllowAll()
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
         self.addresses: dict[str, tuple[str, int]] = {}
         """Where each listener is bound, by name; the port is the real one when 0 was asked for."""
@@ -172,6 +180,7 @@ class Node:
             producer_ids,
             self.groups,
             self.transactions,
+            self._authorizer,
         )
         self.server = Server(Dispatcher(self.services), _limits(self.config), self.clock, self._disk)
         self.cleaner = LogCleaner(self.logs, self._disk, _cleaner_settings(self.config))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
+from headrace.broker.authorizer import AllowAll, Authorizer
 from headrace.broker.encoded_topics import EncodedTopics
 from headrace.clock import Clock
 from headrace.cluster.node import ClusterNode
@@ -31,9 +32,15 @@ class Services:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     transactions: Transactions
+    authorizer: Authorizer = field(default_factory=AllowAll)
+    guarded: bool = field(init=False)
+    """Whether the authorizer has to be asked: not where it allows all."""
     turn: Turn = field(default_factory=Turn)
     encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
     """Metadata's replies, topic by topic, ready to be sent."""
+
+    def __post_init__(self) -> None:
+        self.guarded = not isinstance(self.authorizer, AllowAll)
 
     @property
     def config(self) -> BrokerConfig:

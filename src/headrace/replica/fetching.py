@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from headrace.replica.partition import Partition
 from headrace.replica.replicas import Replicas
@@ -48,7 +48,7 @@ class FetchEntry:
 class Fetcher:
     """What holds for a whole request: who reads, how far it may see, and how much it takes."""
 
-    __slots__ = ("_replicas", "by_id", "isolation", "max_bytes", "replica_id", "version")
+    __slots__ = ("_may_read", "_replicas", "by_id", "isolation", "max_bytes", "replica_id", "version")
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class Fetcher:
         replica_id: int,
         isolation: int,
         max_bytes: int,
+        may_read: Callable[[bytes], bool] | None = None,
     ) -> None:
         self._replicas = replicas
         self.by_id = by_id
@@ -66,6 +67,8 @@ class Fetcher:
         self.replica_id = replica_id
         self.isolation = isolation
         self.max_bytes = max_bytes
+        self._may_read = may_read
+        """Whether the reader is allowed this topic; asked each time, because permissions change. None: it is."""
 
     def read(
         self, entries: Iterable[FetchEntry], *, nowait: bool = True
@@ -89,6 +92,8 @@ class Fetcher:
 
     def _read_entry(self, entry: FetchEntry, room: int, first: bool, nowait: bool) -> PartitionReply:
         entry.left_out = False
+        if self._may_read is not None and not self._may_read(entry.topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = self._replicas.find(entry.topic, entry.index, self.by_id)
         entry.partition = partition
         self._check(partition, entry)

@@ -91,6 +91,13 @@ class Replicas:
             return self.image.topics_by_id.get(uuid.UUID(bytes=topic))
         return self.image.topics.get(topic.decode("utf-8", "replace"))
 
+    def name_of(self, topic: bytes, by_id: bool) -> str | None:
+        """The name behind what a request calls a topic; None for an id that nobody has."""
+        if not by_id:
+            return topic.decode("utf-8", "replace")
+        known = self._known(topic, by_id)
+        return known.name if known is not None else None
+
     def current_leader(self, topic: bytes, index: int, by_id: bool) -> tuple[int, int] | None:
         known = self._known(topic, by_id)
         state = known.partition(index) if known is not None else None

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from headrace.broker.authorizer import Authorizer
 from headrace.broker.node import Node
 from headrace.clock import Clock
 from headrace.config.broker import BrokerConfig
@@ -27,12 +28,14 @@ class BrokerThread:
         settings: Mapping[str, str] | None = None,
         clock: Clock | None = None,
         files: Files | None = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
         self.data = data
         self.settings = dict(settings or {})
         self.port = 0
         self._clock = clock
         self._files = files
+        self._authorizer = authorizer
         self.node: Node
 
     @property
@@ -68,7 +71,7 @@ class BrokerThread:
         listeners = f"PLAINTEXT://127.0.0.1:{self.port}"
         settings = {"listeners": listeners, "log.dirs": str(self.data), **self.settings}
         try:
-            self.node = Node(BrokerConfig.load({}, settings), self._clock, self._files)
+            self.node = Node(BrokerConfig.load({}, settings), self._clock, self._files, self._authorizer)
             await self.node.start()
         except BaseException as error:
             self._failure = error
