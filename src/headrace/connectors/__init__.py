@@ -1,0 +1,37 @@
+"""Connectors: data into topics and out of them, declared in a TOML file and run on Spark.
+
+The names below are for people who write their own: docs/connectors.md shows how.
+"""
+
+from headrace.connectors.base import (
+    METADATA,
+    BadRow,
+    Chunk,
+    Connector,
+    Offset,
+    PolledSource,
+    Raw,
+    Row,
+    Sink,
+    Source,
+)
+from headrace.connectors.errors import ConfigError, ConnectorError, RejectedRecord
+from headrace.connectors.settings import Seconds, setting
+
+__all__ = [
+    "METADATA",
+    "BadRow",
+    "Chunk",
+    "ConfigError",
+    "Connector",
+    "ConnectorError",
+    "Offset",
+    "PolledSource",
+    "Raw",
+    "RejectedRecord",
+    "Row",
+    "Seconds",
+    "Sink",
+    "Source",
+    "setting",
+]

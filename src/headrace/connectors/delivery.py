@@ -1,0 +1,133 @@
+"""From a batch of records to a sink: chunks made in tasks, one topic partition at a time and in order.
+
+What cannot be read, and what the sink refuses for good, fails the connector, is dropped, or becomes a dead letter.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.client.dead_letters import DeadLetters
+from headrace.client.record import Record
+from headrace.connectors.base import Chunk, Sink
+from headrace.connectors.errors import ConnectorError, RejectedRecord
+from headrace.connectors.topic import UNREADABLE, TopicIn, connection
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_RESULT = pa.schema([("rows", pa.int64()), ("written", pa.binary())])
+
+
+def deliver(batch: DataFrame, number: int, sink: Sink, topic: TopicIn) -> int:
+    """Hand a batch of decoded records to the sink; returns how many there were."""
+    sink.begin(number)
+    task = Task(sink, topic)
+    done = batch.mapInArrow(task, "rows BIGINT, written BINARY").collect()
+    sink.commit(number, [pickle.loads(row["written"]) for row in done if row["written"] is not None])
+    return sum(row["rows"] for row in done)
+
+
+class Task:
+    """Runs where Spark runs tasks; each gets the records of one topic partition."""
+
+    def __init__(self, sink: Sink, topic: TopicIn) -> None:
+        self._sink = sink
+        self._topic = topic
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sink, failures, rows = self._sink, Failures(self._sink.name, self._topic), 0
+        sink.open()
+        try:
+            for batch in batches:
+                rows += batch.num_rows
+                for chunk, unreadable in _chunks(batch):
+                    self._write(chunk, unreadable, failures)
+            written = sink.finish()
+        finally:
+            sink.close()
+            failures.close()
+        packed = None if written is None else pickle.dumps(written)
+        yield pa.RecordBatch.from_pylist([{"rows": rows, "written": packed}], schema=_RESULT)
+
+    def _write(self, chunk: Chunk, unreadable: pa.Array, failures: Failures) -> None:
+        if unreadable.true_count:
+            for row in chunk.rows.filter(unreadable).to_pylist():
+                failures.handle(row, ConnectorError("the value is not what topic.schema says"))
+            chunk = _keep(chunk, pc.invert(unreadable))
+        while chunk.rows.num_rows:
+            try:
+                self._sink.write(chunk)
+                return
+            except RejectedRecord as rejected:
+                this = pc.equal(chunk.rows["_offset"], rejected.offset)
+                failures.handle(chunk.rows.filter(this).to_pylist()[0], rejected)
+                chunk = _keep(chunk, pc.invert(this))
+
+
+class Failures:
+    """Records that cannot be delivered, dealt with as ``topic.on_error`` says."""
+
+    def __init__(self, connector: str, topic: TopicIn) -> None:
+        self._connector = connector
+        self._topic = topic
+        self._letters: DeadLetters | None = None
+
+    def handle(self, row: dict[str, Any], error: ConnectorError) -> None:
+        if self._topic.on_error == "drop":
+            return
+        record = _record(row)
+        if self._topic.on_error == "fail":
+            where = f"{record.topic}-{record.partition} at offset {record.offset}"
+            raise ConnectorError(
+                f"{self._connector} cannot deliver the record in {where}: {error}; mend the cause, or set "
+                'topic.on_error to "dead-letter" or "drop"'
+            )
+        if self._letters is None:
+            self._letters = DeadLetters(connection(self._topic))
+        self._letters.send(record, error, 1).result()
+
+    def close(self) -> None:
+        if self._letters is not None:
+            self._letters.close()
+
+
+def _chunks(batch: pa.RecordBatch) -> Iterator[tuple[Chunk, pa.Array]]:
+    """Cut where topic or partition change; a task that reads one topic partition has nothing to cut."""
+    if not batch.num_rows:
+        return
+    unreadable = batch.column(batch.schema.get_field_index(UNREADABLE))
+    rows = batch.drop_columns([UNREADABLE])
+    topics, partitions = rows["_topic"], rows["_partition"]
+    start = 0
+    for end in [*_borders(topics, partitions), batch.num_rows]:
+        part = rows.slice(start, end - start)
+        first, last = part["_offset"][0].as_py(), part["_offset"][-1].as_py()
+        yield (
+            Chunk(topics[start].as_py(), partitions[start].as_py(), first, last + 1, part),
+            unreadable.slice(start, end - start),
+        )
+        start = end
+
+
+def _borders(*columns: pa.Array) -> list[int]:
+    changed = None
+    for column in columns:
+        here = pc.not_equal(column.slice(1), column.slice(0, len(column) - 1))
+        changed = here if changed is None else pc.or_(changed, here)
+    return [position + 1 for position in pc.indices_nonzero(changed).to_pylist()]
+
+
+def _keep(chunk: Chunk, mask: pa.Array) -> Chunk:
+    """The chunk covers the same offsets: what was taken out is dealt with."""
+    return Chunk(chunk.topic, chunk.partition, chunk.first, chunk.next, chunk.rows.filter(mask))
+
+
+def _record(row: dict[str, Any]) -> Record:
+    headers = tuple((header["key"], header["value"]) for header in row["_headers"] or ())
+    return Record(row["_topic"], row["_partition"], row["_offset"], row["_key"], row["_value"], headers)

@@ -1,0 +1,195 @@
+"""Files named after the offsets they hold: ``<topic>-<partition>-<first>-<next>.<format>``.
+
+A file appears whole, under its final name, and says that this directory has all records of its topic partition up
+to ``next``. So the names are the ledger: who writes again, after a crash or from a lost checkpoint, skips what is covered.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from headrace.connectors.base import METADATA
+from headrace.connectors.topic import to_json
+
+Format = Literal["json", "csv", "text", "parquet"]
+_NAME = re.compile(
+    r"(?P<topic>.+)-(?P<partition>\d{5,})-(?P<first>\d{20})-(?P<next>\d{20})\.(?P<ext>[a-z.]+)"
+)
+_EXTENSIONS = {"json": "jsonl", "csv": "csv", "text": "txt", "parquet": "parquet"}
+SHOWN = ("_topic", "_partition", "_offset", "_timestamp", "_key")
+"""The metadata columns a user may want in the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    topic: str
+    partition: int
+    first: int
+    next: int
+    extension: str
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition:05d}-{self.first:020d}-{self.next:020d}.{self.extension}"
+
+
+def parse(base: str) -> Name | None:
+    match = _NAME.fullmatch(base)
+    if match is None:
+        return None
+    return Name(
+        match["topic"], int(match["partition"]), int(match["first"]), int(match["next"]), match["ext"]
+    )
+
+
+class Place:
+    """A directory tree on any file system that Arrow knows, by URI or by path."""
+
+    def __init__(self, uri: str) -> None:
+        if "://" in uri:
+            self.files, self.root = pa.fs.FileSystem.from_uri(uri)
+        else:
+            self.files, self.root = pa.fs.LocalFileSystem(), os.path.abspath(uri)
+
+    def names(self, directory: str) -> list[Name]:
+        selector = pa.fs.FileSelector(self.path(directory), allow_not_found=True)
+        found = (parse(info.base_name) for info in self.files.get_file_info(selector) if info.is_file)
+        return [name for name in found if name is not None]
+
+    def directories(self) -> list[str]:
+        """Every directory below the root that may hold files, the root included, relative to it."""
+        selector = pa.fs.FileSelector(self.root, recursive=True, allow_not_found=True)
+        below = [
+            info.path for info in self.files.get_file_info(selector) if info.type == pa.fs.FileType.Directory
+        ]
+        return ["", *sorted(path[len(self.root) :].strip("/") for path in below)]
+
+    def path(self, directory: str, base: str = "") -> str:
+        return "/".join(part for part in (self.root, directory, base) if part)
+
+    def publish(self, temporary: str, final: str) -> None:
+        """Rename, so that readers see the file whole or not at all, and on a local disk after it is safe there."""
+        local = isinstance(self.files, pa.fs.LocalFileSystem)
+        if local:
+            _sync(temporary)
+        self.files.move(temporary, final)
+        if local:
+            _sync(os.path.dirname(final))
+
+
+class Writer(Protocol):
+    def write(self, rows: pa.RecordBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Landing:
+    """Writes the chunks of one task; ``finish`` makes its files appear."""
+
+    def __init__(self, place: Place, format: Format, metadata: bool) -> None:
+        self._place = place
+        self._format = format
+        self._metadata = metadata
+        self._open: dict[tuple[str, str, int], _OpenFile] = {}
+        self._covered: dict[tuple[str, str, int], int] = {}
+
+    def add(
+        self, directory: str, topic: str, partition: int, first: int, next: int, rows: pa.RecordBatch
+    ) -> None:
+        """Rows of one topic partition for one directory; ``first`` and ``next`` say what they cover."""
+        key = directory, topic, partition
+        if key not in self._covered:
+            names = self._place.names(directory)
+            mine = [name.next for name in names if (name.topic, name.partition) == (topic, partition)]
+            self._covered[key] = max(mine, default=0)
+        covered = self._covered[key]
+        if first < covered:
+            rows = rows.filter(pc.greater_equal(rows["_offset"], covered))
+            first = covered
+        if not rows.num_rows:
+            return
+        data = rows.select(["_value"]) if self._format == "text" else shown(rows, self._metadata)
+        if key not in self._open:
+            self._open[key] = self._create(directory, first, data.schema)
+        self._open[key].next = next
+        self._open[key].writer.write(data)
+
+    def finish(self) -> None:
+        for (directory, topic, partition), file in self._open.items():
+            file.close()
+            name = Name(topic, partition, file.first, file.next, _EXTENSIONS[self._format])
+            self._place.publish(file.temporary, self._place.path(directory, str(name)))
+        self._open.clear()
+
+    def discard(self) -> None:
+        """What was not finished was never there."""
+        for file in self._open.values():
+            file.close()
+            self._place.files.delete_file(file.temporary)
+        self._open.clear()
+
+    def _create(self, directory: str, first: int, schema: pa.Schema) -> _OpenFile:
+        self._place.files.create_dir(self._place.path(directory), recursive=True)
+        temporary = self._place.path(directory, f".{uuid.uuid4().hex}.tmp")
+        stream = self._place.files.open_output_stream(temporary)
+        return _OpenFile(temporary, first, first, _WRITERS[self._format](stream, schema), stream)
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    temporary: str
+    first: int
+    next: int
+    writer: Writer
+    stream: IO[bytes]
+
+    def close(self) -> None:
+        self.writer.close()
+        self.stream.close()
+
+
+def shown(rows: pa.RecordBatch, metadata: bool) -> pa.RecordBatch:
+    """The columns that go into a file."""
+    keep = SHOWN if metadata else ()
+    return rows.select([name for name in rows.schema.names if name in keep or name not in METADATA])
+
+
+class _Lines:
+    def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
+        self._stream = stream
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._stream.write(b"".join(to_json(row) + b"\n" for row in rows.to_pylist()))
+
+    def close(self) -> None: ...
+
+
+class _Text(_Lines):
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._stream.write(b"".join(value + b"\n" for value in rows["_value"].to_pylist()))
+
+
+_WRITERS: dict[str, Callable[[Any, pa.Schema], Writer]] = {
+    "json": _Lines,
+    "text": _Text,
+    "csv": pa.csv.CSVWriter,
+    "parquet": lambda stream, schema: pq.ParquetWriter(stream, schema, compression="zstd"),
+}
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

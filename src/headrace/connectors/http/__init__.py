@@ -1,0 +1,1 @@
+"""HTTP: an endpoint that takes records in, polling, and webhooks."""

@@ -1,0 +1,1 @@
+"""Lake tables: Parquet directories and Delta tables, partitioned by time and compacted."""

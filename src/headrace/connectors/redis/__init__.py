@@ -1,0 +1,1 @@
+"""Redis: streams in; strings, hashes, lists and streams out."""

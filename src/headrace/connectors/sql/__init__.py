@@ -1,0 +1,1 @@
+"""Databases over SQLAlchemy."""

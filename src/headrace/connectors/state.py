@@ -1,0 +1,125 @@
+"""What a connector leaves on this machine: its checkpoint, a lock while it runs, and its last progress.
+
+One directory a connector. The lock belongs to the process, so it is gone when the process is, however it ended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headrace.connectors.errors import ConnectorError
+
+
+def default_root() -> Path:
+    """``HEADRACE_STATE``, or the user's state directory."""
+    given = os.environ.get("HEADRACE_STATE")
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return (Path(given) if given else Path(base) / "headrace") / "connect"
+
+
+@dataclass(frozen=True)
+class Status:
+    name: str
+    pid: int | None
+    """None when it does not run."""
+    facts: Mapping[str, Any]
+    """What the connector last said about itself."""
+
+
+class State:
+    def __init__(self, root: Path, name: str) -> None:
+        self.name = name
+        self.home = root / name
+        self._lock: int | None = None
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.home / "checkpoint"
+
+    def lock(self) -> None:
+        """Keep everyone else from running this connector until ``release`` or the end of the process."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(descriptor, 20).decode() or "another process"
+            os.close(descriptor)
+            raise ConnectorError(
+                f"{self.name} runs already (process {holder}): stop it with 'headrace connect stop {self.name}', "
+                "or give this one another name"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        self._lock = descriptor
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def keep_identity(self, identity: Mapping[str, object]) -> None:
+        """Refuse to go on from a checkpoint that was made for other data; the first call notes what it is for."""
+        path = self.home / "identity.json"
+        now = json.loads(json.dumps(identity))
+        if path.exists():
+            before = json.loads(path.read_text())
+            changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+            if changed:
+                names = " and ".join(changed)
+                raise ConnectorError(
+                    f"{self.name} was started with another {names}, and its checkpoint does not fit: give it "
+                    "another name, or start afresh with --reset"
+                )
+            return
+        _write(path, now)
+
+    def reset(self) -> None:
+        """Forget the checkpoint; the target keeps what it has."""
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
+        for name in ("identity.json", "status.json"):
+            (self.home / name).unlink(missing_ok=True)
+
+    def report(self, facts: Mapping[str, Any]) -> None:
+        _write(self.home / "status.json", facts)
+
+    def status(self) -> Status:
+        try:
+            facts = json.loads((self.home / "status.json").read_text())
+        except (FileNotFoundError, ValueError):
+            facts = {}
+        return Status(self.name, self._holder(), facts)
+
+    def _holder(self) -> int | None:
+        try:
+            descriptor = os.open(self.home / "lock", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return int(os.read(descriptor, 20) or 0) or None
+        else:
+            return None
+        finally:
+            os.close(descriptor)
+
+
+def all_states(root: Path) -> list[State]:
+    if not root.is_dir():
+        return []
+    return [State(root, home.name) for home in sorted(root.iterdir()) if (home / "lock").exists()]
+
+
+def _write(path: Path, value: object) -> None:
+    """Whole or not at all, so that a reader never meets half a file."""
+    temporary = path.with_suffix(".new")
+    temporary.write_text(json.dumps(value))
+    os.replace(temporary, path)

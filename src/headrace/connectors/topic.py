@@ -1,0 +1,181 @@
+"""The topic's side of a connector: its settings, and how rows become records and records become rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal, cast
+from uuid import UUID
+
+from headrace.connectors.base import METADATA
+from headrace.connectors.settings import Seconds, setting
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+from dataclasses import dataclass
+
+OnError = Literal["fail", "dead-letter", "drop"]
+BOOTSTRAP = "127.0.0.1:9092"
+
+
+@dataclass(frozen=True)
+class TopicOut:
+    """``[topic]`` of a source: where its rows go."""
+
+    name: str = setting("The topic the records go to.")
+    bootstrap: str = setting("Any brokers of the cluster, as host:port,…", default=BOOTSTRAP)
+    key: tuple[str, ...] = setting("The field or fields that make a record's key.", default=(), example="id")
+    on_error: OnError = setting(
+        "What to do with a row that cannot be read: fail, dead-letter (to <topic>.dlq) or drop.",
+        default="fail",
+    )
+    partitions: int | None = setting(
+        "Create the topic with so many partitions if it is missing.", default=None, minimum=1
+    )
+    replication_factor: int = setting("Replicas of a topic that is created.", default=1, minimum=1)
+    client: dict[str, str] = setting(
+        "Further client settings by Kafka's names, such as security.protocol.", default={}
+    )
+
+
+@dataclass(frozen=True)
+class TopicIn:
+    """``[topic]`` of a sink: where its records come from and how they are read."""
+
+    name: tuple[str, ...] = setting("The topic or topics to read.", example="orders")
+    bootstrap: str = setting("Any brokers of the cluster, as host:port,…", default=BOOTSTRAP)
+    value: Literal["json", "text", "bytes"] = setting(
+        "How a value is read: json (needs a schema), text or bytes (one field, value).", default="text"
+    )
+    schema: str | None = setting(
+        "The fields of a JSON value in Spark's words.", default=None, example="id BIGINT, name STRING"
+    )
+    starting: Literal["earliest", "latest"] = setting("Where a new connector begins.", default="earliest")
+    on_error: OnError = setting(
+        "What to do with a record that cannot be read or is refused: fail, dead-letter (to <topic>.dlq) or drop.",
+        default="fail",
+    )
+    max_records: int = setting("The most records in one batch.", default=100_000, minimum=1)
+    group: str | None = setting(
+        "The consumer group that shows how far the connector is. [connect-<name>]", default=None
+    )
+    client: dict[str, str] = setting(
+        "Further client settings by Kafka's names, such as security.protocol.", default={}
+    )
+
+    def problems(self) -> Iterator[str]:
+        if self.value == "json" and self.schema is None:
+            yield 'schema is missing: value = "json" needs the fields, such as schema = "id BIGINT, name STRING"'
+        if self.value != "json" and self.schema is not None:
+            yield f'schema is given, but value is "{self.value}": a schema belongs to value = "json"'
+
+
+@dataclass(frozen=True)
+class Run:
+    """``[run]``: when batches are made and where Spark keeps its place."""
+
+    every: Seconds = setting("How often to look for more.", default=1.0, minimum=0)
+    checkpoint: str | None = setting(
+        "A directory for Spark's checkpoint, on storage all of Spark's machines share. [in the state directory]",
+        default=None,
+    )
+
+
+def connection(topic: TopicOut | TopicIn) -> dict[str, object]:
+    """Settings for a client of headrace.client."""
+    return {"bootstrap.servers": topic.bootstrap, **topic.client}
+
+
+def spark_options(topic: TopicOut | TopicIn) -> dict[str, str]:
+    """The same for the ``headrace`` data source, which takes client settings with a prefix."""
+    return {"kafka.bootstrap.servers": topic.bootstrap} | {
+        f"kafka.{name}": value for name, value in topic.client.items()
+    }
+
+
+def to_json(row: Mapping[str, object]) -> bytes:
+    return json.dumps(row, default=_plain, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def key_of(row: Mapping[str, object], fields: tuple[str, ...]) -> bytes | None:
+    """One field as it is, several as a JSON object; no key when any of them is missing."""
+    if not fields or any(row.get(name) is None for name in fields):
+        return None
+    if len(fields) > 1:
+        return to_json({name: row[name] for name in fields})
+    value = row[fields[0]]
+    return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else _scalar(value)
+
+
+def _scalar(value: object) -> bytes:
+    text = json.dumps(value, default=_plain, ensure_ascii=False)
+    return (json.loads(text) if text.startswith('"') else text).encode()
+
+
+def _plain(value: object) -> object:
+    """What JSON has no word for, as Spark writes it: ISO times, decimals as text that keeps every digit."""
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray | memoryview):
+        import base64
+
+        return base64.b64encode(value).decode()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal | UUID):
+        return str(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    return str(value)
+
+
+def encode(frame: DataFrame, topic: TopicOut) -> DataFrame:
+    """Columns to key and value, in Spark itself."""
+    from pyspark.sql import functions as f
+
+    value = f.to_json(f.struct(*(f.col(f"`{name}`") for name in frame.columns))).cast("binary")
+    if not topic.key:
+        return frame.select(f.lit(None).cast("binary").alias("key"), value.alias("value"))
+    if len(topic.key) == 1:
+        key = f.col(f"`{topic.key[0]}`").cast("string")
+    else:
+        key = f.to_json(f.struct(*(f.col(f"`{name}`") for name in topic.key)))
+    return frame.select(key.cast("binary").alias("key"), value.alias("value"))
+
+
+UNREADABLE = "_unreadable"
+"""Set where a value is not what the schema says; the task that meets it deals with it."""
+
+
+def decode(records: DataFrame, topic: TopicIn) -> DataFrame:
+    """Records to metadata, fields and UNREADABLE."""
+    from pyspark.sql import functions as f
+
+    metadata = [f.col(name[1:]).alias(name) for name in METADATA]
+    if topic.value == "bytes":
+        return records.select(*metadata, "value", f.lit(False).alias(UNREADABLE))
+    if topic.value == "text":
+        text = f.col("value").cast("string")
+        return records.select(*metadata, text.alias("value"), f.lit(False).alias(UNREADABLE))
+    assert topic.schema is not None
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE}
+    parsed = f.from_json(f.col("value").cast("string"), f"{topic.schema}, {UNREADABLE} STRING", options)
+    fields = [f.col(f"_fields.`{name}`").alias(name) for name in schema_of(topic).names]
+    bad = f.col(f"_fields.{UNREADABLE}").isNotNull() | (
+        f.col("_value").isNotNull() & f.col("_fields").isNull()
+    )
+    return records.select(*metadata, parsed.alias("_fields")).select(
+        *METADATA, *fields, bad.alias(UNREADABLE)
+    )
+
+
+def schema_of(topic: TopicIn) -> StructType:
+    """The fields a sink will see."""
+    from pyspark.sql.types import StructType
+
+    plain = "value BINARY" if topic.value == "bytes" else "value STRING"
+    return cast("StructType", StructType.fromDDL(topic.schema or plain))
