@@ -1,0 +1,255 @@
+"""The brokers of one cluster as a Spark task sees them: who leads what, one connection to each, and patience.
+
+Every piece of work is tried again while leaders move and brokers restart, until `default.api.timeout.ms` is over;
+then the last reason is told in one sentence. Nothing here is shared between threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from headrace.spark.connection import BrokerUnavailable, Connection
+from headrace.spark.settings import KafkaSettings
+from headrace.wire.errors import RETRIABLE, ErrorCode, KafkaError
+from headrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from headrace.wire.schema import Request, Response
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Response)
+
+GROUP, TRANSACTION = 0, 1
+"""The two kinds of coordinator."""
+
+_LOST_LEADER = frozenset(
+    {
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+
+_PATIENCE_WITH_UNKNOWN = 3.0
+"""Seconds after which a topic that nobody knows is believed not to exist: one just made may still be on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as metadata describes it; leaders by partition, -1 where there is none."""
+
+    name: str
+    id: uuid.UUID
+    leaders: dict[int, int]
+    epochs: dict[int, int]
+    internal: bool = False
+
+    @property
+    def partitions(self) -> Sequence[int]:
+        return sorted(self.leaders)
+
+
+class Cluster:
+    """Use `cluster(settings)` to share connections within a process, or make one and close it."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self.settings = settings
+        self._topics: dict[str, Topic] = {}
+        self._nodes: dict[int, tuple[str, int]] = {}
+        self._connections: dict[tuple[str, int], Connection] = {}
+        self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # What the cluster holds.
+
+    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        """The topics of these names that exist, asked anew."""
+        return self.retry("read the cluster's metadata", lambda: self._ask_topics(list(names)))
+
+    def all_topics(self) -> dict[str, Topic]:
+        return self.retry("list the cluster's topics", lambda: self._ask_topics(None))
+
+    def topic(self, name: str) -> Topic:
+        """One topic, from memory where it is known; UNKNOWN_TOPIC_OR_PARTITION where it is not there."""
+        return self.retry(f"find the topic {name!r}", lambda: self._topic(name))
+
+    def _topic(self, name: str) -> Topic:
+        found = self._topics.get(name) or self._ask_topics([name]).get(name)
+        if found is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"The topic {name!r} does not exist on {self._where()}; create it or correct its name.",
+            )
+        return found
+
+    def _ask_topics(self, names: list[str] | None) -> dict[str, Topic]:
+        request = MetadataRequest(
+            None if names is None else [MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=False,
+        )
+        reply = self.any_broker().call(request, MetadataResponse)
+        self._nodes = {broker.node_id: (broker.host, broker.port) for broker in reply.brokers}
+        found = {}
+        for topic in reply.topics:
+            code = ErrorCode(topic.error_code)
+            name = topic.name or ""
+            self._topics.pop(name, None)
+            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                continue
+            if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED and names is None:
+                continue
+            if code and code != ErrorCode.LEADER_NOT_AVAILABLE:
+                raise KafkaError(code, f"The topic {name!r} cannot be used: {code.name}.")
+            found[name] = self._topics[name] = Topic(
+                name,
+                topic.topic_id,
+                {entry.partition_index: entry.leader_id for entry in topic.partitions},
+                {entry.partition_index: entry.leader_epoch for entry in topic.partitions},
+                topic.is_internal,
+            )
+        return found
+
+    # Connections.
+
+    def any_broker(self) -> Connection:
+        """A connection to some broker: one already open, a known one, or one of the bootstrap list."""
+        for address, connection in list(self._connections.items()):
+            if connection.open:
+                return connection
+            del self._connections[address]
+        known = list(self._nodes.values())
+        random.shuffle(known)
+        reasons = []
+        for address in dict.fromkeys([*known, *self.settings.bootstrap]):
+            try:
+                return self.connection(address)
+            except BrokerUnavailable as error:
+                reasons.append(str(error))
+        raise BrokerUnavailable("; ".join(reasons) or "no broker is named")
+
+    def connection(self, address: tuple[str, int]) -> Connection:
+        found = self._connections.get(address)
+        if found is None or not found.open:
+            found = self._connections[address] = Connection(*address, self.settings)
+        return found
+
+    def leader(self, topic: str, partition: int) -> Connection:
+        """A connection to the broker that leads a partition."""
+        found = self._topic(topic)
+        if partition not in found.leaders:
+            found = self._ask_topics([topic]).get(topic, found)
+        node = found.leaders.get(partition)
+        if node is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {topic!r} has no partition {partition}."
+            )
+        address = self._nodes.get(node)
+        if address is None:
+            self.forget(topic)
+            raise KafkaError(
+                ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader at the moment."
+            )
+        return self.connection(address)
+
+    def forget(self, topic: str) -> None:
+        """Ask again who leads this topic the next time somebody needs to know."""
+        self._topics.pop(topic, None)
+
+    def by_leader(self, partitions: Iterable[tuple[str, int]]) -> dict[Connection, list[tuple[str, int]]]:
+        """Partitions grouped by the connection to their leader."""
+        wanted = list(partitions)
+        unknown = {topic for topic, _ in wanted} - self._topics.keys()
+        if unknown:
+            self._ask_topics(sorted(unknown))
+        grouped: dict[Connection, list[tuple[str, int]]] = {}
+        for topic, partition in wanted:
+            grouped.setdefault(self.leader(topic, partition), []).append((topic, partition))
+        return grouped
+
+    def coordinator(self, kind: int, key: str) -> Connection:
+        """A connection to the broker that coordinates a group or a transactional id."""
+        address = self._coordinators.get((kind, key))
+        if address is None:
+            reply = self.any_broker().call(FindCoordinatorRequest(key, kind, [key]), FindCoordinatorResponse)
+            answer = reply.coordinators[0] if reply.coordinators else reply
+            if answer.error_code:
+                code = ErrorCode(answer.error_code)
+                raise KafkaError(code, answer.error_message or code.name)
+            address = self._coordinators[kind, key] = (answer.host, answer.port)
+        return self.connection(address)
+
+    def call_coordinator(
+        self, kind: int, key: str, request: Request, reply: type[R], failed: Callable[[R], int]
+    ) -> R:
+        """Ask the coordinator and ask again while it moves or loads; `failed` finds the error code in a reply."""
+
+        def ask() -> R:
+            answer = self.coordinator(kind, key).call(request, reply)
+            code = ErrorCode(failed(answer))
+            if code:
+                raise KafkaError(code, code.name)
+            return answer
+
+        def forget() -> None:
+            self._coordinators.pop((kind, key), None)
+
+        return self.retry(f"ask the coordinator of {key!r}", ask, forget)
+
+    # Patience.
+
+    def retry(self, what: str, action: Callable[[], T], forget: Callable[[], None] | None = None) -> T:
+        """`action`'s result, however often it takes within the time allowed. `what` completes "Could not …"."""
+        began = time.monotonic()
+        deadline = began + self.settings.api_timeout
+        pause = self.settings.retry_backoff
+        while True:
+            try:
+                return action()
+            except (BrokerUnavailable, KafkaError) as error:
+                if isinstance(error, KafkaError) and error.code not in RETRIABLE:
+                    raise
+                now = time.monotonic()
+                if isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    deadline = min(deadline, began + _PATIENCE_WITH_UNKNOWN)
+                    if now + pause > deadline:
+                        raise
+                if now + pause > deadline:
+                    raise _told(what, self.settings.api_timeout, error) from None
+            self._topics.clear()
+            if forget is not None:
+                forget()
+            time.sleep(pause * random.uniform(0.8, 1.2))
+            pause = min(pause * 2, self.settings.retry_backoff_max)
+
+    def _where(self) -> str:
+        return ",".join(f"{host}:{port}" for host, port in self.settings.bootstrap)
+
+
+def _told(what: str, seconds: float, error: BrokerUnavailable | KafkaError) -> Exception:
+    sentence = f"Could not {what} within {seconds:g} s (kafka.default.api.timeout.ms): {error}"
+    return KafkaError(error.code, sentence) if isinstance(error, KafkaError) else BrokerUnavailable(sentence)
+
+
+def lost_leader(code: ErrorCode) -> bool:
+    """Whether an answer means that the partition is led elsewhere now."""
+    return code in _LOST_LEADER
+
+
+@functools.lru_cache(maxsize=8)
+def shared_cluster(settings: KafkaSettings) -> Cluster:
+    """The process's own Cluster for these settings: Spark's Python workers live on between tasks."""
+    return Cluster(settings)

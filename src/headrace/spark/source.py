@@ -1,0 +1,55 @@
+"""The data source `headrace`: what Spark asks of it, handed to the part that knows."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+)
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from headrace.spark.options import ReadOptions, read_columns
+
+_TYPES: dict[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
+}
+"""The official connector's schema."""
+
+
+class HeadraceSource(DataSource):
+    """Reads and writes the topics of Headrace or of any Kafka cluster."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "headrace"
+
+    def schema(self) -> StructType:
+        return StructType([StructField(name, _TYPES[name]) for name in read_columns(self.options)])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from headrace.spark.batch import BatchReader
+
+        return BatchReader(ReadOptions.of(self.options, streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from headrace.spark.stream import StreamReader
+
+        return StreamReader(ReadOptions.of(self.options, streaming=True), schema)

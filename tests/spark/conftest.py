@@ -1,0 +1,76 @@
+"""One local Spark for all Spark tests of a process, and records to read with it."""
+
+import os
+import sys
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    from pyspark.sql import SparkSession
+
+    # Discovery runs the interpreter that the JVM finds by itself, and that is this variable's or plain python3.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("headrace-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "512m")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def make_topic(bootstrap, request):
+    """New topics on the module's broker: `make_topic(3)` or `make_topic(1, {"cleanup.policy": "compact"})`."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    made = []
+
+    def make(partitions=1, config=None, name=None):
+        name = name or f"{request.node.name.split('[')[0][5:45]}-{len(made)}"
+        admin.create_topics([NewTopic(name, partitions, config=config or {})])[name].result(30)
+        made.append(name)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def produce(bootstrap):
+    """Write records and wait until they are there: `produce(topic, [b"a", b"b"], partition=0)`."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+
+    def write(topic, values, partition=0, key=None, headers=None, timestamp=0):
+        for number, value in enumerate(values):
+            producer.produce(
+                topic,
+                value,
+                key(number) if callable(key) else key,
+                partition,
+                headers=headers,
+                timestamp=timestamp(number) if callable(timestamp) else timestamp,
+            )
+        assert producer.flush(30) == 0
+
+    return write
+
+
+@pytest.fixture
+def reading(spark, bootstrap):
+    """A batch reader of the module's broker: `reading(subscribe=topic).load()`."""
+
+    def make(**options):
+        reader = spark.read.format("headrace").option("kafka.bootstrap.servers", bootstrap)
+        return reader.options(**options)
+
+    return make
