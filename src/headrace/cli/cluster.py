@@ -100,11 +100,18 @@ class Cluster:
         from headrace.cli.raw.connection import Connection
         from headrace.cli.raw.security import Security
 
-        for node in self.nodes:
-            if node_id is None or node.id == node_id:
+        chosen = [node for node in self.nodes if node_id is None or node.id == node_id]
+        if not chosen:
+            known = ", ".join(str(node.id) for node in self.nodes)
+            raise Failure(f"There is no broker {node_id}; the live ones are {known}.")
+        for node in chosen[:-1]:
+            try:
                 return Connection(node.host, node.port, Security(self._settings))
-        known = ", ".join(str(node.id) for node in self.nodes)
-        raise Failure(f"There is no broker {node_id}; the live ones are {known}.")
+            except Failure as failure:
+                # It may have died without the cluster knowing yet; another can answer as well.
+                if failure.code is not Exit.UNREACHABLE:
+                    raise
+        return Connection(chosen[-1].host, chosen[-1].port, Security(self._settings))
 
     # --- answers ---
 

@@ -43,6 +43,25 @@ def json_line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def size(count: int) -> str:
+    """Bytes as people read them."""
+    amount, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount /= 1024
+        units.pop(0)
+    return f"{amount:.0f} {units[0]}" if units[0] == "B" else f"{amount:.1f} {units[0]}"
+
+
+def count(number: int, what: str) -> str:
+    """1 partition, 2 partitions."""
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def ids(brokers: Iterable[int]) -> str:
+    """1,2,3; a dash for none."""
+    return ",".join(map(str, brokers)) or MISSING
+
+
 def note(sentence: str) -> None:
     """Something worth knowing that is not the answer: stderr, so that a pipe gets the answer alone."""
     print(sentence, file=sys.stderr)

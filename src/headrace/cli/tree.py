@@ -31,6 +31,11 @@ COMMANDS = {
     ),
     "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
     "features": Entry("headrace.cli.features", "Show and set feature levels of the cluster."),
+    "cluster": Entry("headrace.cli.cluster_status", "Describe the cluster and check its health."),
+    "reassign": Entry(
+        "headrace.cli.reassign", "Move partitions to other brokers: plan, execute, status, cancel."
+    ),
+    "elect-leaders": Entry("headrace.cli.elect_leaders", "Give leadership back to preferred leaders."),
     "dlq": Entry("headrace.cli.dlq", "List, show, replay and drop dead letters."),
     "partitioner": Entry("headrace.cli.partitioner", "See what moves when partitions are added."),
     "perf": Entry("headrace.cli.perf", "Load-test a cluster: produce, consume, end to end."),

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -71,11 +71,14 @@ class Cluster(Generic[B]):
         directory: Path,
         size: int,
         settings: Mapping[str, str] | None = None,
+        racks: Sequence[str] = (),
     ) -> None:
         self.store = StoreThread().start()
         self._brokers: dict[int, B] = {}
         for number in range(1, size + 1):
             own = {"node.id": str(number), "headrace.store": str(self.store.socket), **(settings or {})}
+            if racks:
+                own["broker.rack"] = racks[number - 1]
             broker = make(directory / f"broker-{number}", own)
             broker.start()
             self._brokers[number] = broker
@@ -94,9 +97,10 @@ class Cluster(Generic[B]):
 
 
 def threads(
-    directory: Path, size: int = 3, settings: Mapping[str, str] | None = None
+    directory: Path, size: int = 3, settings: Mapping[str, str] | None = None, racks: Sequence[str] = ()
 ) -> Cluster[BrokerThread]:
-    return Cluster(BrokerThread, directory, size, settings)
+    """Brokers in threads; `racks` gives each its own."""
+    return Cluster(BrokerThread, directory, size, settings, racks)
 
 
 def processes(

@@ -33,6 +33,9 @@ TOOLS = {
     "e2e-latency": Tool("e2e_latency", "Measure the time from producing a record to consuming it."),
     "dump-log": Tool("dump_log", "Print what is in segment, index and snapshot files."),
     "log-dirs": Tool("log_dirs", "Show what is in the brokers' log directories."),
+    "reassign-partitions": Tool("reassign_partitions", "Move partitions to other brokers."),
+    "leader-election": Tool("leader_election", "Elect preferred leaders, or any live replica."),
+    "cluster": Tool("cluster", "The cluster's id and endpoints; forget a broker."),
     "broker-api-versions": Tool("broker_api_versions", "Show the versions of each API that brokers offer."),
 }
 

@@ -1,0 +1,41 @@
+"""Leader elections on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headrace.cli.admin.placement import Partition
+from headrace.cli.cluster import Cluster
+from headrace.cli.raw.refused import RequestRefused, check
+from headrace.wire.errors import ErrorCode
+from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+
+PREFERRED, UNCLEAN = 0, 1
+
+
+def elect(
+    cluster: Cluster, kind: int, partitions: Iterable[Partition] | None
+) -> dict[Partition, RequestRefused | None]:
+    """The outcome by partition: None when elected, a refusal with ELECTION_NOT_NEEDED when nothing was to do.
+
+    Without a list all partitions are meant, and those that need nothing are left out.
+    """
+    asked: dict[str, TopicPartitions] | None = None
+    if partitions is not None:
+        asked = {}
+        for topic, number in partitions:
+            asked.setdefault(topic, TopicPartitions(topic)).partitions.append(number)
+    request = ElectLeadersRequest(kind, None if asked is None else list(asked.values()), 30_000)
+    with cluster.broker() as broker:
+        answer = broker.ask(request, ElectLeadersResponse)
+    check(answer.error_code)
+    outcomes: dict[Partition, RequestRefused | None] = {}
+    for topic_result in answer.replica_election_results:
+        for p in topic_result.partition_result:
+            refused = RequestRefused(p.error_code, p.error_message) if p.error_code else None
+            outcomes[topic_result.topic, p.partition_id] = refused
+    return dict(sorted(outcomes.items()))
+
+
+def not_needed(outcome: RequestRefused | None) -> bool:
+    return outcome is not None and outcome.error == ErrorCode.ELECTION_NOT_NEEDED

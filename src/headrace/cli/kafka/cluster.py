@@ -1,0 +1,71 @@
+"""kafka-cluster.sh: the cluster's id, its endpoints, and forgetting a broker for good."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from headrace.cli.failure import Exit, Failure
+from headrace.cli.kafka.arguments import KafkaParser
+
+if TYPE_CHECKING:
+    from headrace.cli.cluster import Cluster
+
+_ACTIONS = ("cluster-id", "unregister", "list-endpoints")
+
+
+def run(arguments: list[str]) -> int:
+    parser = KafkaParser("cluster", "The Kafka cluster tool: cluster-id, unregister --id N, list-endpoints.")
+    parser.add_argument("action", choices=_ACTIONS, help="What to do.")
+    parser.bootstrap()
+    parser.command_config("--config", "-c")
+    parser.flag("--id", "-i", type=int, help="With unregister: the broker to forget.")
+    parser.switch("--include-fenced-brokers", help="With list-endpoints: those that are down too.")
+    options = parser.parse(arguments)
+    if options.action == "unregister" and options.id is None:
+        parser.error("argument --id/-i is required")
+    try:
+        from headrace.cli.cluster import connect
+
+        cluster = connect(options.bootstrap_server, options.command_config)
+        if options.action == "unregister":
+            _unregister(cluster, options.id)
+        elif options.action == "cluster-id":
+            _cluster_id(cluster)
+        else:
+            _endpoints(cluster, options.include_fenced_brokers)
+    except Failure as failure:
+        print(failure.sentence, file=sys.stderr)
+        return Exit.FAILED
+    return Exit.OK
+
+
+def _cluster_id(cluster: Cluster) -> None:
+    from headrace.cli.admin import health
+
+    print(f"Cluster ID: {health.describe(cluster).cluster_id}")
+
+
+def _endpoints(cluster: Cluster, fenced_too: bool) -> None:
+    from headrace.cli.admin import health
+
+    found = [broker for broker in health.describe(cluster).brokers if broker.live or fenced_too]
+    width = max([10, *(len(broker.host) for broker in found)])
+    rack = max([10, *(len(broker.rack or "") for broker in found)])
+    print(f"{'ID':<10} {'HOST':<{width}} {'PORT':<10} {'RACK':<{rack}} {'STATE':<10} {'ENDPOINT_TYPE':<15}")
+    for broker in found:
+        state = "unfenced" if broker.live else "fenced"
+        print(
+            f"{broker.id:<10} {broker.host:<{width}} {broker.port:<10} {broker.rack or 'null':<{rack}} "
+            f"{state:<10} {'broker':<15}"
+        )
+
+
+def _unregister(cluster: Cluster, broker_id: int) -> None:
+    from headrace.cli.raw.refused import check
+    from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+    with cluster.broker() as broker:
+        answer = broker.ask(UnregisterBrokerRequest(broker_id), UnregisterBrokerResponse)
+    check(answer.error_code, answer.error_message)
+    print(f"Broker {broker_id} is no longer registered.")
