@@ -1,6 +1,5 @@
 """Fixtures every test may use: a real broker in this process, topics of their own, real Redis and MariaDB servers."""
 
-import itertools
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from headrace.testing.broker import BrokerThread
+from headrace.testing.topics import create_topic, unique_name
 
 # A busy machine is no reason to fail. In CI the examples are the same every time; elsewhere new ones are tried.
 settings.register_profile(
@@ -23,8 +23,6 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("headrace")
-
-_numbers = itertools.count()
 
 
 @pytest.fixture
@@ -45,9 +43,8 @@ def make_broker(tmp_path):
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory):
     """One broker for all tests of a module that do not restart or break it."""
-    running = BrokerThread(tmp_path_factory.mktemp("broker")).start()
-    yield running
-    running.stop()
+    with BrokerThread(tmp_path_factory.mktemp("broker")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -58,11 +55,8 @@ def bootstrap(broker):
 @pytest.fixture
 def topic(bootstrap):
     """A new topic with one partition."""
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    name = f"topic-{next(_numbers)}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, 1)])[name].result(30)
+    name = unique_name()
+    create_topic(bootstrap, name)
     return name
 
 

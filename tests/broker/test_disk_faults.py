@@ -5,7 +5,7 @@ import errno
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from headrace.testing.faults import FaultyFiles
+from headrace.testing.disk import FaultyFiles
 from headrace.testing.wire import WireClient, batch
 from headrace.wire.batch import iterate_batches
 from headrace.wire.errors import ErrorCode

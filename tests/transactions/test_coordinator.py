@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from headrace.clock import SystemClock
 from headrace.cluster.internal_topics import TRANSACTION_STATE
 from headrace.coordinator import runtime as runtime_module
 from headrace.coordinator.leader_log import LeaderLog
 from headrace.log.partition import PartitionLog
+from headrace.testing.clock import MovableClock
 from headrace.transactions import coordinator as coordinator_module
 from headrace.transactions import rules
 from headrace.transactions.coordinator import TransactionConfig, TransactionCoordinator
@@ -17,15 +17,6 @@ from headrace.transactions.metadata import LAST_EPOCH, Status, Transaction
 from headrace.wire.errors import ErrorCode, KafkaError
 
 NOBODY = (-1, -1)
-
-
-class MovableClock(SystemClock):
-    """Real time, but the calendar can be turned forward."""
-
-    ahead_ms = 0
-
-    def now_ms(self):
-        return super().now_ms() + self.ahead_ms
 
 
 class Harness:
@@ -89,7 +80,7 @@ async def test_overdue_transactions_are_aborted_although_a_partition_is_handed_o
     names = [harness.name_in(0), harness.name_in(1)]
     for name in names:
         await harness.open_transaction(name)
-    harness.clock.ahead_ms = 120_000
+    harness.clock.advance(120)
     aborting = asyncio.ensure_future(harness.coordinator.abort_overdue())
     await asyncio.sleep(0)
     harness.coordinator.resign(1)
@@ -102,7 +93,7 @@ async def test_an_id_that_is_used_again_while_others_are_forgotten_stays(harness
     first, second = harness.name_in(0), harness.name_in(0, 100)
     for name in (first, second):
         await harness.coordinator.init_producer_id(name, 60_000, NOBODY)
-    harness.clock.ahead_ms = 8 * 24 * 3600 * 1000
+    harness.clock.advance(8 * 24 * 3600)
     forgetting = asyncio.ensure_future(harness.coordinator.forget_expired())
     await asyncio.sleep(0)
     await harness.coordinator.init_producer_id(second, 60_000, NOBODY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from headrace.broker.authorizer import AllowAll, Authorizer
@@ -48,11 +49,13 @@ class Node:
         clock: Clock | None = None,
         files: Files | None = None,
         authorizer: Authorizer | None = None,
+        dispatcher: Callable[[Services], Dispatcher] = Dispatcher,
     ) -> None:
         self.config = config
         self.clock = clock or SystemClock()
         self._files = files or Files()
         self._authorizer = authorizer or AllowAll()
+        self._dispatcher = dispatcher
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
         self.addresses: dict[str, tuple[str, int]] = {}
         """Where each listener is bound, by name; the port is the real one when 0 was asked for."""
@@ -182,7 +185,7 @@ class Node:
             self.transactions,
             self._authorizer,
         )
-        self.server = Server(Dispatcher(self.services), _limits(self.config), self.clock, self._disk)
+        self.server = Server(self._dispatcher(self.services), _limits(self.config), self.clock, self._disk)
         self.cleaner = LogCleaner(self.logs, self._disk, _cleaner_settings(self.config))
         self._background = asyncio.gather(self.maintenance.run(), self.cleaner.run())
         for listener, bound in sockets:
@@ -200,6 +203,17 @@ class Node:
     async def stop(self) -> None:
         """Hand over, stop serving, bring everything to the disk, leave the clean-stop mark and the cluster."""
         await self._hand_over()
+        await self._leave()
+        self.logs.close()
+        self._disk.shutdown()
+
+    async def crash(self) -> None:
+        """End at once, as if the process were killed: what was written is in the files, and nothing else is done."""
+        await self._leave()
+        self.logs.release()
+        self._disk.shutdown()
+
+    async def _leave(self) -> None:
         await self.server.close()
         self.groups.close()
         self.transactions.coordinator.close()
@@ -209,8 +223,6 @@ class Node:
         self._background.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._background
-        self.logs.close()
-        self._disk.shutdown()
 
     def _bind(self) -> list[tuple[Listener, socket.socket]]:
         sockets = _bind(self.config)

@@ -1,4 +1,8 @@
-"""A real broker inside the test process: its own thread and event loop, a free port, ready in a moment."""
+"""A real broker inside the test process: its own thread and event loop, a free port, ready in a moment.
+
+What a test may want to go wrong is at hand: `faults` for its requests, `disk` for its files, `clock` for its time, and
+`kill()`.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +10,50 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import Any, TypeVar
 
 import uvloop
 
 from headrace.broker.authorizer import Authorizer
 from headrace.broker.node import Node
-from headrace.clock import Clock
 from headrace.config.broker import BrokerConfig
-from headrace.log.files import Files
+from headrace.testing.clock import MovableClock
+from headrace.testing.disk import FaultyFiles
+from headrace.testing.faults import Faults, FaultyDispatcher
+from headrace.testing.topics import create_topic, unique_name
 
 T = TypeVar("T")
 
 
 class BrokerThread:
-    """Start with `start()`, stop with `stop()`; start again to find the same data and the same port."""
+    """Start with `start()`, end with `stop()` or `kill()`; start again to find the same data and the same port."""
 
     def __init__(
         self,
         data: Path,
-        settings: Mapping[str, str] | None = None,
-        clock: Clock | None = None,
-        files: Files | None = None,
+        settings: Mapping[str, object] | None = None,
+        clock: MovableClock | None = None,
+        files: FaultyFiles | None = None,
         authorizer: Authorizer | None = None,
     ) -> None:
         self.data = data
-        self.settings = dict(settings or {})
+        self.settings = {name: str(value) for name, value in (settings or {}).items()}
         self.port = 0
-        self._clock = clock
-        self._files = files
+        self.clock = clock or MovableClock()
+        self.disk = files or FaultyFiles()
+        self.faults = Faults()
         self._authorizer = authorizer
         self.node: Node
+        self._thread: threading.Thread | None = None
 
     @property
     def bootstrap(self) -> str:
+        """What clients take as `bootstrap.servers`."""
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> BrokerThread:
+        """Returns when clients are served."""
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="headrace-broker", daemon=True)
@@ -53,13 +64,41 @@ class BrokerThread:
         return self
 
     def stop(self) -> None:
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join()
+        """Ask it to stop, as `headrace up` does at SIGTERM; does nothing when it has ended already."""
+        self._end(Node.stop)
+
+    def kill(self) -> None:
+        """End it at once: connections break, nothing is handed over or flushed, and the next start recovers."""
+        self._end(Node.crash)
+
+    def create_topic(
+        self,
+        name: str | None = None,
+        partitions: int = 1,
+        config: Mapping[str, object] | None = None,
+    ) -> str:
+        """A topic, under a name of its own unless one is given; returns the name."""
+        name = name or unique_name()
+        create_topic(self.bootstrap, name, partitions, config=config)
+        return name
 
     def run(self, function: Callable[[Node], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine on the broker's own loop, for tests that look inside."""
         return asyncio.run_coroutine_threadsafe(function(self.node), self._loop).result(30)
+
+    def __enter__(self) -> BrokerThread:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _end(self, how: Callable[[Node], Coroutine[Any, Any, None]]) -> None:
+        if self._thread is not None and self._thread.is_alive():
+            self._how = how
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join()
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -71,7 +110,13 @@ class BrokerThread:
         listeners = f"PLAINTEXT://127.0.0.1:{self.port}"
         settings = {"listeners": listeners, "log.dirs": str(self.data), **self.settings}
         try:
-            self.node = Node(BrokerConfig.load({}, settings), self._clock, self._files, self._authorizer)
+            self.node = Node(
+                BrokerConfig.load({}, settings),
+                self.clock,
+                self.disk,
+                self._authorizer,
+                lambda services: FaultyDispatcher(services, self.faults),
+            )
             await self.node.start()
         except BaseException as error:
             self._failure = error
@@ -80,4 +125,4 @@ class BrokerThread:
         self.port = self.node.addresses["PLAINTEXT"][1]
         self._ready.set()
         await self._stop.wait()
-        await self.node.stop()
+        await self._how(self.node)

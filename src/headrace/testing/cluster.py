@@ -6,15 +6,19 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
 from headrace.clock import SystemClock
 from headrace.cluster.embedded import EmbeddedStore
 from headrace.cluster.store_server import StoreServer
 from headrace.testing.broker import BrokerThread
+from headrace.testing.clock import MovableClock
 from headrace.testing.process import BrokerProcess
+from headrace.testing.topics import create_topic, unique_name
 
 
 class StoreThread:
@@ -58,37 +62,71 @@ class Broker(Protocol):
 
     def stop(self) -> object: ...
 
+    def kill(self) -> object: ...
+
 
 B = TypeVar("B", bound=Broker)
 
 
 class Cluster(Generic[B]):
-    """Brokers 1 to N; index it by broker id."""
+    """Brokers 1 to N, running; index it by broker id. A broker that was killed or stopped can be started again."""
 
     def __init__(
         self,
         make: Callable[[Path, Mapping[str, str]], B],
         directory: Path,
         size: int,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, object] | None = None,
         racks: Sequence[str] = (),
     ) -> None:
         self.store = StoreThread().start()
         self._brokers: dict[int, B] = {}
-        for number in range(1, size + 1):
-            own = {"node.id": str(number), "headrace.store": str(self.store.socket), **(settings or {})}
-            if racks:
-                own["broker.rack"] = racks[number - 1]
-            broker = make(directory / f"broker-{number}", own)
-            broker.start()
-            self._brokers[number] = broker
+        given = {name: str(value) for name, value in (settings or {}).items()}
+        try:
+            for number in range(1, size + 1):
+                own = {"node.id": str(number), "headrace.store": str(self.store.socket), **given}
+                if racks:
+                    own["broker.rack"] = racks[number - 1]
+                broker = make(directory / f"broker-{number}", own)
+                broker.start()
+                self._brokers[number] = broker
+        except BaseException:
+            self.stop()
+            raise
 
     def __getitem__(self, broker_id: int) -> B:
         return self._brokers[broker_id]
 
+    def __iter__(self) -> Iterator[B]:
+        return iter(self._brokers.values())
+
+    def __len__(self) -> int:
+        return len(self._brokers)
+
     @property
     def bootstrap(self) -> str:
+        """What clients take as `bootstrap.servers`."""
         return ",".join(broker.bootstrap for broker in self._brokers.values())
+
+    def create_topic(
+        self,
+        name: str | None = None,
+        partitions: int = 1,
+        replication_factor: int | None = None,
+        config: Mapping[str, object] | None = None,
+    ) -> str:
+        """A topic with a replica on every broker unless told otherwise, under a name of its own; returns the name."""
+        name = name or unique_name()
+        create_topic(self.bootstrap, name, partitions, replication_factor or len(self), config)
+        return name
+
+    def __enter__(self) -> Cluster[B]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
     def stop(self) -> None:
         for broker in self._brokers.values():
@@ -97,13 +135,13 @@ class Cluster(Generic[B]):
 
 
 def threads(
-    directory: Path, size: int = 3, settings: Mapping[str, str] | None = None, racks: Sequence[str] = ()
+    directory: Path, size: int = 3, settings: Mapping[str, object] | None = None, racks: Sequence[str] = ()
 ) -> Cluster[BrokerThread]:
-    """Brokers in threads; `racks` gives each its own."""
-    return Cluster(BrokerThread, directory, size, settings, racks)
+    """Brokers in this process, all on one clock: `cluster[1].clock` is everybody's; `racks` gives each its own."""
+    return Cluster(partial(BrokerThread, clock=MovableClock()), directory, size, settings, racks)
 
 
 def processes(
-    directory: Path, size: int = 3, settings: Mapping[str, str] | None = None
+    directory: Path, size: int = 3, settings: Mapping[str, object] | None = None
 ) -> Cluster[BrokerProcess]:
     return Cluster(BrokerProcess, directory, size, settings)

@@ -1,0 +1,79 @@
+"""The pytest plugin: brokers, clusters and topics as fixtures (docs/testing.md).
+
+Installed with Headrace and loaded by every pytest run, so it imports nothing until a test asks for a fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from headrace.testing.broker import BrokerThread
+    from headrace.testing.cluster import Cluster
+
+BROKERS = 3
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "headrace(settings={...}, brokers=3): settings for headrace_broker and headrace_cluster, and the cluster's size.",
+    )
+
+
+@pytest.fixture
+def headrace_broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerThread]:
+    """A real broker in this process, for this test alone: `bootstrap`, `faults`, `disk`, `clock`, `kill()`, `start()`."""
+    from headrace.testing.broker import BrokerThread
+
+    settings, _ = _marked(request)
+    with BrokerThread(tmp_path_factory.mktemp("headrace"), settings) as broker:
+        yield broker
+
+
+@pytest.fixture
+def headrace_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster[BrokerThread]]:
+    """Three brokers in this process, or as many as the marker says; `cluster[2].kill()` kills one."""
+    from headrace.testing.cluster import threads
+
+    settings, brokers = _marked(request)
+    with threads(tmp_path_factory.mktemp("headrace"), brokers, settings) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def headrace_topic(request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Makes topics: `headrace_topic(partitions=3, config={...})` returns a name that no other test has.
+
+    They are made on the cluster when the test uses `headrace_cluster`, else on `headrace_broker`.
+    """
+    from headrace.testing.topics import unique_name
+
+    used = "headrace_cluster" if "headrace_cluster" in request.fixturenames else "headrace_broker"
+    home = request.getfixturevalue(used)
+
+    def make(name: str | None = None, partitions: int = 1, **options: Any) -> str:
+        topic: str = home.create_topic(name or unique_name(request.node.name), partitions, **options)
+        return topic
+
+    return make
+
+
+def _marked(request: pytest.FixtureRequest) -> tuple[dict[str, object], int]:
+    """Settings and size from the `headrace` markers of the test, its class and its module; the nearest wins."""
+    settings: dict[str, object] = {}
+    brokers = BROKERS
+    for marker in reversed(list(request.node.iter_markers("headrace"))):
+        unknown = set(marker.kwargs) - {"settings", "brokers"}
+        if marker.args or unknown:
+            raise pytest.UsageError("The headrace marker takes settings={...} and brokers=N, nothing else.")
+        settings |= marker.kwargs.get("settings", {})
+        brokers = marker.kwargs.get("brokers", brokers)
+    return settings, brokers
