@@ -93,7 +93,9 @@ class Node:
 
     def _replication(self) -> Replication:
         config = self.config
-        self.peers = Peers(lambda: self.replicas.image, config.inter_broker_listener, self.clock)
+        self.peers = Peers(
+            self.broker_id, lambda: self.replicas.image, config.inter_broker_listener, self.clock
+        )
         return Replication(
             self.broker_id,
             lambda: self.cluster.broker_epoch,
