@@ -96,6 +96,7 @@ class Campaign:
         except Trouble as trouble:
             self.problems.append(str(trouble))
             self._stop(self._everyone)
+            self.problems += [*checks.troubles(self._everyone), *self._said_by_brokers()]
             return self.problems
         finally:
             self.figures.seconds = time.monotonic() - self._began

@@ -111,12 +111,10 @@ class Writer(Worker):
 
     def work(self) -> None:
         numbers: dict[int, int] = defaultdict(int)
-        turn = 0
         while not self.stopping.is_set():
             for partition in range(self.partitions):
-                self._send(partition, numbers[partition])
-                numbers[partition] += 1
-            turn += 1
+                if self._send(partition, numbers[partition]):
+                    numbers[partition] += 1
             self._producer.poll(self.partitions / self._rate)
             while len(self._producer) > IN_FLIGHT and not self.stopping.is_set():
                 self._producer.poll(0.1)
@@ -124,10 +122,10 @@ class Writer(Worker):
         while len(self._producer) and time.monotonic() < deadline:
             self._producer.flush(1)
 
-    def _send(self, partition: int, number: int) -> None:
+    def _send(self, partition: int, number: int) -> bool:
+        """False when the client has not heard of the partition yet."""
         value = record(self.name, partition, number)
         name = identity(value)
-        self.sent.add(name)
         began = time.monotonic()
 
         def told(error: KafkaError | None, message: Message) -> None:
@@ -145,7 +143,14 @@ class Writer(Worker):
                 (LEDGER, partition), offset if offset is not None else -1, now
             )
 
-        self._producer.produce(LEDGER, value, partition=partition, on_delivery=told)
+        try:
+            self._producer.produce(LEDGER, value, partition=partition, on_delivery=told)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                raise
+            return False
+        self.sent.add(name)
+        return True
 
 
 class Transferrer(Worker):
