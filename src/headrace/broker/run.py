@@ -34,6 +34,8 @@ def run(config: BrokerConfig, clock: Clock | None = None, files: Files | None = 
     _raise_file_limit()
     for notice in config.notices:
         log.info("%s", notice)
+    for warning in config.warnings:
+        log.warning("%s", warning)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(Node(config, clock, files)))
@@ -68,7 +70,15 @@ async def _serve(node: Node) -> None:
         f"({loop.time() - started:.2f} s)",
         flush=True,
     )
+    for name, endpoint in node.guessed_addresses.items():
+        log.warning(
+            "Listener %s is open on every address, and clients are told to connect to %s:%d, this machine's name; "
+            "where that does not lead here, tell them another with --advertise HOST:PORT (advertised.listeners).",
+            name,
+            *endpoint,
+        )
     try:
         await stop.wait()
     finally:
         await node.stop()
+    log.info("broker %d has stopped; everything written is on disk", node.broker_id)
