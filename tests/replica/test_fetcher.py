@@ -5,6 +5,7 @@ from headrace.cluster.image import MetadataImage
 from headrace.cluster.image import Partition as PartitionState
 from headrace.peer.peers import Peers
 from headrace.replica.fetcher import FetcherSettings, ReplicaFetcher
+from headrace.replica.throttle import follower_throttle
 from headrace.testing.wire import batch
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -31,8 +32,9 @@ async def test_a_late_answer_does_not_cut_the_log_of_a_new_leader(make_partition
     clock = SystemClock()
     partition = make_partition("orders", replicas=(1, 2))
     partition.take_role(PartitionState((1, 2), (1, 2), leader=2, leader_epoch=1, partition_epoch=1), 1, 0.0)
-    peers = Peers(1, MetadataImage, "PLAINTEXT", clock)
-    fetcher = ReplicaFetcher(2, 1, lambda: 1, peers, clock, FetcherSettings(500, 1, 1 << 20, 1 << 20, 1000))
+    peers = Peers(MetadataImage, "PLAINTEXT", clock)
+    settings = FetcherSettings(500, 1, 1 << 20, 1 << 20, 1000)
+    fetcher = ReplicaFetcher(2, 1, lambda: 1, peers, clock, settings, follower_throttle(1, clock))
     try:
         fetcher.follow(partition)
         await fetcher._find_place(OldLeader(partition), partition)

@@ -86,6 +86,7 @@ class _Fetch:
         self._over = False
         self._moved_meanwhile = False
         """A partition moved while a thread was looking, which may have been too early to see it."""
+        replication = services.replicas.replication
         self._fetcher = Fetcher(
             services.replicas,
             by_id=by_id,
@@ -94,6 +95,7 @@ class _Fetch:
             isolation=request.isolation_level,
             max_bytes=min(request.max_bytes, services.fetch_max_bytes),
             may_read=_permission(context, by_id, follower=replica_id >= 0) if services.guarded else None,
+            throttle=replication.leader_throttle if replication is not None and replica_id >= 0 else None,
         )
         self._session = self._open_session(request, by_id, follower=replica_id >= 0)
         self._entries = self._read_entries(request)
@@ -208,7 +210,10 @@ class _Fetch:
             self._watched = [entry.partition for entry in self._entries if entry.partition is not None]
             for partition in self._watched:
                 partition.watch(self, end=self._fetcher.replica_id >= 0)
-        self._timer = self._context.services.clock.call_later(self._max_wait_ms / 1000, self._expired)
+        longest = self._max_wait_ms / 1000
+        held_back = self._fetcher.throttled_for(replies)
+        wait = min(longest, held_back) if held_back else longest
+        self._timer = self._context.services.clock.call_later(wait, self._expired)
 
     def partition_moved(self, partition: Partition) -> None:
         self._poke()
@@ -261,6 +266,7 @@ class _Fetch:
     def _reply(self, replies: Replies) -> None:
         if self._session is not None:
             replies = self._session.settle(replies)
+        self._fetcher.count_sent(replies)
         topics: dict[bytes, list[PartitionReply]] = {}
         for entry, reply in replies:
             topics.setdefault(entry.topic, []).append(reply)

@@ -15,7 +15,7 @@ from headrace.connectors.base import (
     Sink,
     Source,
 )
-from headrace.connectors.errors import ConfigError, ConnectorError, Rejected, Unavailable
+from headrace.connectors.errors import ConfigError, ConnectorError, RejectedRecord
 from headrace.connectors.settings import Seconds, setting
 
 __all__ = [
@@ -28,11 +28,10 @@ __all__ = [
     "Offset",
     "PolledSource",
     "Raw",
-    "Rejected",
+    "RejectedRecord",
     "Row",
     "Seconds",
     "Sink",
     "Source",
-    "Unavailable",
     "setting",
 ]

@@ -138,11 +138,10 @@ class LogManager:
 
     def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
         """Take a directory and its logs out of service; the others go on."""
-        reason = _reason(directory, error)
-        directory.offline_reason = reason
-        logger.error("Data directory %s goes offline: %s.", directory.path, reason)
+        directory.offline_reason = str(error)
+        logger.error("Data directory %s goes offline: %s.", directory.path, error)
         for log in self.logs_in(directory):
-            log.take_offline(f"its data directory failed: {reason}")
+            log.take_offline(f"its data directory failed: {error}")
 
     # The logs
 
@@ -251,10 +250,3 @@ class LogManager:
 
 
 __all__ = ["CLEANER", "LogManager"]
-
-
-def _reason(directory: LogDirectory, error: OSError) -> str:
-    if isinstance(error, FileExistsError | NotADirectoryError):
-        return "it is a file, or lies below one, where a directory is needed"
-    where = "" if error.filename in (None, directory.path) else f" ({error.filename})"
-    return f"{error.strerror or error}{where}"

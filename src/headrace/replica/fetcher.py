@@ -16,6 +16,7 @@ from headrace.clock import Clock
 from headrace.peer.connection import PeerConnection
 from headrace.peer.peers import Peers
 from headrace.replica.partition import Partition
+from headrace.replica.throttle import ReplicationThrottle
 from headrace.replica.truncation import agreed_end
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.fetch import (
@@ -63,6 +64,7 @@ class ReplicaFetcher:
         peers: Peers,
         clock: Clock,
         settings: FetcherSettings,
+        throttle: ReplicationThrottle,
     ) -> None:
         self._leader_id = leader_id
         self._broker_id = broker_id
@@ -70,9 +72,14 @@ class ReplicaFetcher:
         self._peers = peers
         self._clock = clock
         self._settings = settings
+        self._throttle = throttle
         self._partitions: dict[Key, Partition] = {}
         self._resting: dict[Key, float] = {}
         """Partitions the leader refused for now, and when to ask again."""
+        self._behind: set[Key] = set()
+        """Partitions under the throttle that the leader has more of."""
+        self._held: set[Key] = set()
+        """Those that are not asked for until the throttle allows it."""
         self._to_send: dict[Key, None] = {}
         """Partitions whose place the session does not know yet."""
         self._to_forget: dict[Key, None] = {}
@@ -90,6 +97,7 @@ class ReplicaFetcher:
         key = (partition.topic_id, partition.index)
         self._partitions[key] = partition
         self._to_forget.pop(key, None)
+        self._held.discard(key)
         self._to_send[key] = None
         self._work.set()
 
@@ -98,6 +106,8 @@ class ReplicaFetcher:
         if self._partitions.pop(key, None) is not None:
             self._to_send.pop(key, None)
             self._resting.pop(key, None)
+            self._behind.discard(key)
+            self._held.discard(key)
             self._to_forget[key] = None
 
     async def stop(self) -> None:
@@ -115,6 +125,10 @@ class ReplicaFetcher:
                     if not self._partitions:
                         self._work.clear()
                         await self._work.wait()
+                    while self._all_held():
+                        # Not longer than a long poll: whoever is followed anew should not wait for the others.
+                        wait = self._throttle.seconds_left()
+                        await self._clock.sleep(min(wait, self._settings.max_wait_ms / 1000))
                     await self._fetch(connection)
             except OSError as error:
                 log.info("following broker %d: %s", self._leader_id, error)
@@ -131,6 +145,8 @@ class ReplicaFetcher:
         self._to_send = dict.fromkeys(self._partitions)
         self._to_forget.clear()
         self._resting.clear()
+        self._behind.clear()
+        self._held.clear()
 
     async def _fetch(self, connection: PeerConnection) -> None:
         self._wake_rested()
@@ -162,7 +178,23 @@ class ReplicaFetcher:
         for partition in out_of_range:
             await self._find_place(connection, partition)
         if not response.session_id:
-            self._to_send = {key: None for key in self._partitions if key not in self._resting}
+            asked = self._partitions.keys() - self._resting.keys() - self._held
+            self._to_send = dict.fromkeys(asked)
+
+    def _all_held(self) -> bool:
+        """Hold back what is throttled and not in sync while the limit is exceeded; whether that is everything."""
+        if self._throttle.seconds_left() > 0:
+            for key in self._behind:
+                self._to_send.pop(key, None)
+                self._to_forget[key] = None
+            self._held |= self._behind
+            self._behind.clear()
+        elif self._held:
+            for key in self._held:
+                self._to_forget.pop(key, None)
+                self._to_send[key] = None
+            self._held.clear()
+        return bool(self._held) and len(self._held) == len(self._partitions)
 
     def _wake_rested(self) -> None:
         now = self._clock.monotonic()
@@ -221,9 +253,17 @@ class ReplicaFetcher:
                 )
                 if partition.log.log_end_offset != before:
                     self._to_send[key] = None
+                self._count(key, partition, len(records), reply.high_watermark)
         except KafkaError as error:
             self._rest(key, partition, error.message or error.code.name)
         return False
+
+    def _count(self, key: Key, partition: Partition, size: int, high_watermark: int) -> None:
+        self._behind.discard(key)
+        if self._throttle.covers(partition):
+            self._throttle.count(size)
+            if partition.log.log_end_offset < high_watermark:
+                self._behind.add(key)
 
     def _rest(self, key: Key, partition: Partition, reason: str) -> None:
         log.info("%s: broker %d answers %s", partition, self._leader_id, reason)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from headrace.replica.partition import Partition
 from headrace.replica.replicas import Replicas
+from headrace.replica.throttle import ReplicationThrottle
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.fetch import PartitionReply
 
@@ -48,7 +49,16 @@ class FetchEntry:
 class Fetcher:
     """What holds for a whole request: who reads, how far it may see, and how much it takes."""
 
-    __slots__ = ("_may_read", "_replicas", "by_id", "isolation", "max_bytes", "replica_id", "version")
+    __slots__ = (
+        "_may_read",
+        "_replicas",
+        "_throttle",
+        "by_id",
+        "isolation",
+        "max_bytes",
+        "replica_id",
+        "version",
+    )
 
     def __init__(
         self,
@@ -60,6 +70,7 @@ class Fetcher:
         isolation: int,
         max_bytes: int,
         may_read: Callable[[bytes], bool] | None = None,
+        throttle: ReplicationThrottle | None = None,
     ) -> None:
         self._replicas = replicas
         self.by_id = by_id
@@ -69,6 +80,8 @@ class Fetcher:
         self.max_bytes = max_bytes
         self._may_read = may_read
         """Whether the reader is allowed this topic; asked each time, because permissions change. None: it is."""
+        self._throttle = throttle
+        """For followers: what they may take while they catch up."""
 
     def read(
         self, entries: Iterable[FetchEntry], *, nowait: bool = True
@@ -111,6 +124,9 @@ class Fetcher:
             if reply.diverging_epoch is not None:
                 return reply
         size = min(entry.max_bytes, room)
+        if self._throttled(partition):
+            entry.left_out = entry.offset < limit
+            return reply
         if size > 0 or first:
             piece = log.read(
                 entry.offset, max(size, 0), up_to_offset=limit, min_one_batch=first, nowait=nowait
@@ -126,6 +142,32 @@ class Fetcher:
         if self.isolation == READ_COMMITTED and reply.aborted is None:
             reply.aborted = []
         return reply
+
+    def _throttled(self, partition: Partition) -> bool:
+        """Whether a follower that catches up has to wait, for the sake of everybody else."""
+        throttle = self._throttle
+        if throttle is None or not throttle.covers(partition) or partition.has_in_sync(self.replica_id):
+            return False
+        return throttle.seconds_left() > 0
+
+    def throttled_for(self, replies: Iterable[tuple[FetchEntry, PartitionReply]]) -> float:
+        """Seconds until what the throttle holds back may go on; 0 when it holds nothing back."""
+        throttle = self._throttle
+        if throttle is None:
+            return 0.0
+        held = any(
+            entry.left_out and entry.partition is not None and self._throttled(entry.partition)
+            for entry, _ in replies
+        )
+        return throttle.seconds_left() if held else 0.0
+
+    def count_sent(self, replies: Iterable[tuple[FetchEntry, PartitionReply]]) -> None:
+        """These are being sent: what the throttle covers counts."""
+        throttle = self._throttle
+        if throttle is not None:
+            for entry, reply in replies:
+                if reply.records and entry.partition is not None and throttle.covers(entry.partition):
+                    throttle.count(reply.records_size())
 
     def _check(self, partition: Partition, entry: FetchEntry) -> None:
         follower_may_serve = self.replica_id == CONSUMER and self.version >= 11

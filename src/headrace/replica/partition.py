@@ -174,6 +174,10 @@ class Partition:
         """Whether a leader's high watermark has reached where its term began, so that it lies behind none told before."""
         return self.leadership is not None and self.log.high_watermark >= self.leadership.epoch_start
 
+    def has_in_sync(self, replica: int) -> bool:
+        """Whether the leader, which this is, counts a replica as in sync."""
+        return self.leadership is not None and replica in self.leadership.isr
+
     @property
     def below_minimum(self) -> bool:
         """Fewer replicas are in sync than min.insync.replicas asks for."""

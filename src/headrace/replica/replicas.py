@@ -117,6 +117,11 @@ class Replicas:
     def configure(self, config: BrokerConfig) -> None:
         """Broker-wide defaults changed; every topic without its own value takes them."""
         self._config = config
+        if self.replication is not None:
+            self.replication.limit(
+                config.integer("leader.replication.throttled.rate"),
+                config.integer("follower.replication.throttled.rate"),
+            )
         for topic in self.image.topics.values():
             self._configure_topic(self.image, topic)
 

@@ -10,6 +10,7 @@ from headrace.peer.peers import Peers
 from headrace.replica.fetcher import FetcherSettings, ReplicaFetcher
 from headrace.replica.isr import Ask, IsrChanges
 from headrace.replica.partition import Partition
+from headrace.replica.throttle import follower_throttle, leader_throttle
 
 
 class Replication:
@@ -30,6 +31,8 @@ class Replication:
         self._settings = settings
         self._longest_lag = lag_time_max_ms / 1000
         self.isr_changes = IsrChanges(broker_id, broker_epoch, ask_controller, clock)
+        self.leader_throttle = leader_throttle(broker_id, clock)
+        self._follower_throttle = follower_throttle(broker_id, clock)
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._followed: dict[Partition, int] = {}
         self._led: set[Partition] = set()
@@ -43,6 +46,11 @@ class Replication:
         self._tasks = [loop.create_task(self.isr_changes.run()), loop.create_task(self._watch_followers())]
         for partition, leader in self._followed.items():
             self._fetcher(leader).follow(partition)
+
+    def limit(self, leader_rate: int, follower_rate: int) -> None:
+        """Bytes per second that throttled replicas may take, from this broker and to it."""
+        self.leader_throttle.limit(leader_rate)
+        self._follower_throttle.limit(follower_rate)
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -91,7 +99,13 @@ class Replication:
         fetcher = self._fetchers.get(leader)
         if fetcher is None:
             fetcher = self._fetchers[leader] = ReplicaFetcher(
-                leader, self._broker_id, self._broker_epoch, self._peers, self._clock, self._settings
+                leader,
+                self._broker_id,
+                self._broker_epoch,
+                self._peers,
+                self._clock,
+                self._settings,
+                self._follower_throttle,
             )
         return fetcher
 

@@ -157,7 +157,8 @@ class FaultyDispatcher(Dispatcher):
 
 
 def _from_broker(frame: memoryview) -> bool:
-    return bytes(frame[10 : 10 + len(CLIENT_ID)]) == CLIENT_ID.encode()
+    size = int.from_bytes(frame[8:10], "big")
+    return size == len(CLIENT_ID) and frame[10 : 10 + size] == CLIENT_ID
 
 
 def _key_of(api: str) -> int:

@@ -29,8 +29,7 @@ class Sink:
         self.failed = 0
         self._first_failure: KafkaError | None = None
         self._producer = cluster.producer(settings)
-        self.created = _await_topic(cluster, topic, self._producer.list_topics)
-        """The topic was not there: writing to it made it."""
+        _await_topic(cluster, topic, self._producer.list_topics)
 
     def send(self, record: Record, *, wait: bool = False) -> None:
         """Hand a record over; with `wait`, return only when it is delivered. Raises Failure once one has failed."""
@@ -102,11 +101,10 @@ class Sink:
         return Failure(f"A record to '{self.topic}' was not written: {sentence(error)}")
 
 
-def _await_topic(cluster: Cluster, topic: str, metadata: Callable[..., Any]) -> bool:
-    """Until the topic is there; whether that made it."""
+def _await_topic(cluster: Cluster, topic: str, metadata: Callable[..., Any]) -> None:
     try:
         topics.describe(cluster, [topic])
-        return False
+        return
     except Refused:
         raise
     except Failure as missing:
@@ -116,7 +114,7 @@ def _await_topic(cluster: Cluster, topic: str, metadata: Callable[..., Any]) -> 
         while time.monotonic() < deadline:
             # A producer's metadata request is what creates the topic.
             if metadata(topic, timeout=_CREATION).topics[topic].error is None:
-                return True
+                return
             time.sleep(0.05)
         raise missing from None
 
