@@ -15,6 +15,7 @@ help:
 	@echo "make setup    all extras and the development tools"
 	@echo "make bench    Headrace beside Apache Kafka and others (ONLY=<part> for one part)"
 	@echo "make interop  clients and tools of other languages against Headrace"
+	@echo "make faults   a cluster under load, broken on purpose and judged (ARGS=\"--seed 7 --minutes 3 --only kill,partition\")"
 
 $(BIN)/uv:
 	@echo "Setting up $(VENV), once"
@@ -59,6 +60,10 @@ interop: setup
 # ONLY=<part>[,<part>] for some parts; ARGS="--quick", ARGS="--scale 0.1", ARGS="--report" (docs/benchmarks.md)
 bench: setup
 	@$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+# ARGS="--seed 7 --minutes 3 --only kill,partition --zookeepers 3" (docs/cluster.md)
+faults: setup
+	@$(BIN)/python -m faults $(ARGS)
 
 lock: $(BIN)/uv
 	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/base.lock

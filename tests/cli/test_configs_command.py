@@ -75,3 +75,20 @@ def test_names_that_are_not_there_are_refused(headrace, topic):
     assert "A broker is named by its number" in headrace("configs", "describe", "broker", "one").err
     assert headrace("configs", "describe", "topic").code == 2
     assert headrace("configs", "alter", "topic", topic).code == 2
+
+
+def test_a_misspelt_broker_setting_is_named_with_the_nearest(headrace):
+    for names in ((), ("1",)):
+        ran = headrace("configs", "alter", "broker", *names, "--set", "log.retention.mss=1")
+        assert ran.code == 1
+        assert (
+            ran.err
+            == "headrace: Unknown broker setting 'log.retention.mss'. Did you mean 'log.retention.ms'?\n"
+        )
+
+
+def test_a_setting_that_holds_from_the_start_is_refused_with_the_way_to_change_it(headrace):
+    ran = headrace("configs", "alter", "broker", "--set", "num.partitions=3")
+    assert ran.code == 1
+    assert "Cannot update these configs dynamically: num.partitions." in ran.err
+    assert "start it again" in ran.err

@@ -162,3 +162,16 @@ def test_group_records_read_as_in_kafkas_own_tool(
     key: bytes, value: bytes | None, shown_key: str, shown_value: str | None
 ) -> None:
     assert decoders.offsets(Record(1, 0, key, value)) == (shown_key, shown_value)
+
+
+def test_a_topics_name_in_place_of_a_path_is_answered_with_the_path(headrace, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert headrace("dump-log", "orders").err == (
+        "headrace: There is no file or directory orders. Name a partition's directory below the broker's data "
+        "directory, such as data/orders-0.\n"
+    )
+    for partition in range(2):
+        (tmp_path / "data" / f"orders-{partition}").mkdir(parents=True)
+    for name, hint in (("orders", "data/orders-0, data/orders-1"), ("orders-1", "data/orders-1")):
+        ran = headrace("dump-log", name)
+        assert ran.err == f"headrace: There is no file or directory {name}. Did you mean {hint}?\n"

@@ -174,3 +174,23 @@ def test_watching_shows_the_lag_shrink(headrace, start, group, topic):
     deadline = time.monotonic() + 30
     while json.loads(watcher.stdout.readline())["lag"]:
         assert time.monotonic() < deadline
+
+
+def test_a_reset_of_a_group_that_is_not_there_says_so(headrace, group, topic):
+    misspelt = f"{group}x"
+    ran = headrace("groups", "reset-offsets", misspelt, "--topic", topic, "--to-earliest")
+    assert f"There is no group '{misspelt}'. Did you mean '{group}'?" in ran.err
+    ran = headrace("groups", "reset-offsets", misspelt, "--all-topics", "--to-earliest")
+    assert ran.code == 1
+    assert ran.err == f"headrace: There is no group '{misspelt}'. Did you mean '{group}'?\n"
+
+
+def test_a_group_that_has_committed_nothing_has_no_lag_to_tell(headrace, start, topic, name):
+    headrace("produce", topic, stdin="a\n")
+    reader = start(
+        "consume", topic, "--group", name, "--from-beginning", "--property", "enable.auto.commit=false"
+    )
+    assert reader.stdout.readline() == "a\n"
+    (found,) = headrace("groups", "describe", name, "--json").json
+    assert (found["lag"], found["partitions"][0]["lag"]) == (None, None)
+    assert "nothing committed" in headrace("groups", "describe", name).lines[0]

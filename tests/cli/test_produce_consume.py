@@ -193,3 +193,8 @@ def test_a_reader_that_has_seen_enough_is_no_failure(headrace, start, topic):
     assert reader.wait(30) == 141
     assert reader.stderr.read() == ""
     assert isinstance(reader, subprocess.Popen)
+
+
+def test_a_topic_that_producing_made_is_remarked_upon(headrace, name):
+    assert f"There was no topic {name}; it has been created" in headrace("produce", name, stdin="a\n").err
+    assert headrace("produce", name, stdin="b\n").err == ""

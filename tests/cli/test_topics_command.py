@@ -114,3 +114,8 @@ def test_internal_topics_show_only_when_asked_for(headrace, topic):
     headrace("consume", topic, "--group", "internal-topics", "--from-beginning", "--max", 1)
     assert "__consumer_offsets" not in headrace("topics", "list").out
     assert "__consumer_offsets" in headrace("topics", "list", "--internal").out
+
+
+def test_a_refusal_names_the_topic_once(headrace, topic):
+    ran = headrace("topics", "create", topic)
+    assert ran.err == f"headrace: Topic '{topic}' already exists.\n"

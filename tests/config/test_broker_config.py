@@ -1,10 +1,11 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from headrace.config.broker import BrokerConfig
 from headrace.config.definition import ConfigError
-from headrace.config.properties import parse_properties
+from headrace.config.properties import parse_properties, read_entries
 
 ZOOKEEPER_ERA = """
 broker.id=0
@@ -60,12 +61,36 @@ def test_a_stock_kraft_file_starts_without_the_controller_listener() -> None:
     assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://:9092"]
     assert [str(listener) for listener in config.advertised_listeners] == ["PLAINTEXT://localhost:9092"]
     assert any(notice.startswith("process.roles has no effect") for notice in config.notices)
-    assert not any("Unknown" in notice for notice in config.notices)
+    assert config.warnings == ()
 
 
 def test_an_unknown_name_in_a_file_is_reported_with_the_nearest_known_one() -> None:
     config = BrokerConfig.load({"log.retention.hour": "1"})
-    assert config.notices == ("Unknown setting log.retention.hour. Did you mean log.retention.hours?",)
+    assert config.warnings == ("Unknown setting log.retention.hour. Did you mean log.retention.hours?",)
+
+
+def test_a_complaint_about_a_file_names_the_file_and_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("# comment\nnum.partitions=2\nlog.dirs=a,\\\n  b\n\nlog.segment.byte=4\n")
+    entries = read_entries(file)
+    assert {key: entry.line for key, entry in entries.items()} == {
+        "num.partitions": 2,
+        "log.dirs": 3,
+        "log.segment.byte": 6,
+    }
+    places = {key: f"{file}:{entry.line}" for key, entry in entries.items()}
+    values = {key: entry.value for key, entry in entries.items()}
+    (warning,) = BrokerConfig.load(values, None, places).warnings
+    assert warning == f"{file}:6: Unknown setting log.segment.byte. Did you mean log.segment.bytes?"
+    with pytest.raises(ConfigError, match=rf"^{re.escape(str(file))}:2: Invalid value many"):
+        BrokerConfig.load({**values, "num.partitions": "many"}, None, places)
+
+
+def test_a_binary_file_is_no_settings_file(tmp_path: Path) -> None:
+    file = tmp_path / "binary"
+    file.write_bytes(b"num.partitions=2\n\x00\x01\xff")
+    with pytest.raises(ConfigError, match="is not a settings file: it holds binary data"):
+        read_entries(file)
 
 
 def test_an_unknown_name_typed_as_an_override_is_refused() -> None:

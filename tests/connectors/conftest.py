@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 import uuid
 
 import pytest
 
-from headrace.client import Admin
+from headrace.client import Admin, Producer
 from headrace.client.scan import scan
+from headrace.connectors.config import declare
+from headrace.connectors.run import start
+from headrace.connectors.state import State
 from headrace.testing.broker import BrokerThread
 
 
@@ -59,3 +64,61 @@ def eventually():
             time.sleep(0.02)
 
     return wait
+
+
+@pytest.fixture
+def produce(bootstrap):
+    """Write values to a topic, whole numbers turning into ``{"id": n}``."""
+
+    def write(topic, values, **kwargs):
+        with Producer(bootstrap) as producer:
+            for value in values:
+                key = kwargs.get("key", lambda value: str(value))(value)
+                data = b'{"id":%d}' % value if isinstance(value, int) else value
+                producer.send(topic, data, key=key, partition=kwargs.get("partition"))
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("headrace-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "512m")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def run(spark, bootstrap, tmp_path):
+    """Run a connector over what is there now; returns the sentence it failed with, or None."""
+
+    def run_once(name, topic, *, source=None, sink=None, state="state", **tables):
+        side = {"source": source} if source else {"sink": sink}
+        document = {"topic": {"bootstrap": bootstrap, **topic}, **side, **tables}
+        declared = declare(document, default_name=name)
+        kept = State(tmp_path / state, name)
+        kept.lock()
+        try:
+            running = start(declared, kept, lambda: spark, once=True)
+            while running.is_active():
+                time.sleep(0.05)
+            failure = running.failure()
+            running.stop()
+            return None if failure is None else str(failure)
+        finally:
+            kept.release()
+
+    return run_once

@@ -32,7 +32,7 @@ async def test_a_late_answer_does_not_cut_the_log_of_a_new_leader(make_partition
     clock = SystemClock()
     partition = make_partition("orders", replicas=(1, 2))
     partition.take_role(PartitionState((1, 2), (1, 2), leader=2, leader_epoch=1, partition_epoch=1), 1, 0.0)
-    peers = Peers(MetadataImage, "PLAINTEXT", clock)
+    peers = Peers(1, MetadataImage, "PLAINTEXT", clock)
     settings = FetcherSettings(500, 1, 1 << 20, 1 << 20, 1000)
     fetcher = ReplicaFetcher(2, 1, lambda: 1, peers, clock, settings, follower_throttle(1, clock))
     try:

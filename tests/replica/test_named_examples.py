@@ -232,6 +232,21 @@ def test_a_follower_with_an_epoch_the_leader_never_saw_cuts_in_steps(pair):
     assert b.values() == a.values() == [b"x", b"y", b"z"]
 
 
+def test_a_follower_that_led_for_an_epoch_without_a_record_forgets_that_epoch(pair):
+    a, b = pair
+    a.role(1, 0, [1, 2])
+    b.role(1, 0, [1, 2])
+    a.append(b"x")
+    pull(b, a)
+    b.role(2, 1, [1, 2])  # b leads, takes nothing, and a is elected without having heard of it
+    a.role(1, 2, [1, 2])
+    b.role(1, 2, [1, 2])
+    pull(b, a)
+    a.append(b"y")
+    pull(b, a)
+    assert b.values() == a.values() == [b"x", b"y"]
+
+
 def test_a_deposed_leader_acknowledges_nothing(pair):
     a, _ = pair
     a.role(1, 0, [1, 2])

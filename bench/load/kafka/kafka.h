@@ -26,5 +26,6 @@ void load_connections(void);
 void load_commits(void);
 void load_rebalance(void);
 void load_idle_groups(void);
+void load_transactions(void);
 
 #endif

@@ -36,4 +36,5 @@ def to_controller(
 
 def must_forward(context: Context) -> bool:
     """Whether another broker is the controller and nobody passed the request on before."""
-    return not context.services.cluster.is_controller and context.client_id != CLIENT_ID.decode()
+    from_a_broker = (context.client_id or "").startswith(CLIENT_ID)
+    return not from_a_broker and not context.services.cluster.is_controller

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -59,6 +60,8 @@ class Node:
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
         self.addresses: dict[str, tuple[str, int]] = {}
         """Where each listener is bound, by name; the port is the real one when 0 was asked for."""
+        self.guessed_addresses: dict[str, tuple[str, int]] = {}
+        """What clients are told of listeners on every address when nobody said what to tell them."""
 
     async def start(self) -> None:
         """Returns when clients are served; StartError when that cannot be."""
@@ -93,7 +96,9 @@ class Node:
 
     def _replication(self) -> Replication:
         config = self.config
-        self.peers = Peers(lambda: self.replicas.image, config.inter_broker_listener, self.clock)
+        self.peers = Peers(
+            self.broker_id, lambda: self.replicas.image, config.inter_broker_listener, self.clock
+        )
         return Replication(
             self.broker_id,
             lambda: self.cluster.broker_epoch,
@@ -242,6 +247,7 @@ class Node:
             port = given.port if given is not None else 0
             if not host or host in ("0.0.0.0", "::"):
                 host = socket.getfqdn()
+                self.guessed_addresses[listener.name] = (host, port or bound_port)
             endpoints.append(Endpoint(listener.name, host, port or bound_port, listener.protocol))
         return tuple(endpoints)
 
@@ -264,12 +270,28 @@ def _bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:
         except OSError as error:
             for _, other in bound:
                 other.close()
-            raise StartError(
-                f"Cannot listen on {listener}: {error.strerror or error}. "
-                "Stop what uses that address, or choose another with --listen HOST:PORT."
-            ) from None
+            raise StartError(f"Cannot listen on {listener}: {_why_not(listener, error)}") from None
         bound.append((listener, one))
     return bound
+
+
+def _why_not(listener: Listener, error: OSError) -> str:
+    """Why an address cannot be listened on, and what to do about it."""
+    if isinstance(error, socket.gaierror):
+        return f"the host name {listener.host} cannot be resolved; give an address of this machine."
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"something else listens on port {listener.port}; stop it, or choose another port "
+            "with --listen HOST:PORT (0 takes a free one)."
+        )
+    if error.errno == errno.EADDRNOTAVAIL:
+        return (
+            f"{listener.host} is not an address of this machine; listen on one that is, or on 0.0.0.0 for all of them, "
+            f"and tell clients {listener.host} with --advertise HOST:PORT if that is how they get here."
+        )
+    if error.errno == errno.EACCES:
+        return f"port {listener.port} needs privileges; choose one above 1023."
+    return f"{error.strerror or error}; choose another address with --listen HOST:PORT."
 
 
 def _maintenance_settings(config: BrokerConfig) -> MaintenanceSettings:

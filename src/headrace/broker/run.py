@@ -15,12 +15,14 @@ from headrace import __version__
 from headrace.broker.identity import StartError
 from headrace.broker.node import Node
 from headrace.broker.parent import end_with_supervisor
+from headrace.clock import Clock
 from headrace.config.broker import BrokerConfig
+from headrace.log.files import Files
 
 log = logging.getLogger("headrace")
 
 
-def run(config: BrokerConfig) -> int:
+def run(config: BrokerConfig, clock: Clock | None = None, files: Files | None = None) -> int:
     """Serve until SIGTERM or SIGINT; the process's exit code."""
     end_with_supervisor()
     logging.basicConfig(
@@ -32,9 +34,11 @@ def run(config: BrokerConfig) -> int:
     _raise_file_limit()
     for notice in config.notices:
         log.info("%s", notice)
+    for warning in config.warnings:
+        log.warning("%s", warning)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(config))
+            runner.run(_serve(Node(config, clock, files)))
     except StartError as error:
         print(f"headrace: {error}", file=sys.stderr)
         return 1
@@ -47,13 +51,12 @@ def _raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _serve(config: BrokerConfig) -> None:
+async def _serve(node: Node) -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = Node(config)
     await node.start()
     # What was made at start-up stays: keep it out of every later collection, and collect seldom, since the
     # hot path makes no cycles.
@@ -61,13 +64,21 @@ async def _serve(config: BrokerConfig) -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     where = ", ".join(f"{host}:{port}" for host, port in node.addresses.values())
-    data = ", ".join(str(path) for path in config.log_dirs)
+    data = ", ".join(str(path) for path in node.config.log_dirs)
     print(
         f"Headrace {__version__} is ready: broker {node.broker_id} on {where}, data in {data} "
         f"({loop.time() - started:.2f} s)",
         flush=True,
     )
+    for name, endpoint in node.guessed_addresses.items():
+        log.warning(
+            "Listener %s is open on every address, and clients are told to connect to %s:%d, this machine's name; "
+            "where that does not lead here, tell them another with --advertise HOST:PORT (advertised.listeners).",
+            name,
+            *endpoint,
+        )
     try:
         await stop.wait()
     finally:
         await node.stop()
+    log.info("broker %d has stopped; everything written is on disk", node.broker_id)

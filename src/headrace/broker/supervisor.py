@@ -221,6 +221,7 @@ def supervise(command: BrokerCommand, config: BrokerConfig, count: int) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         await Supervisor(command, config, count, SystemClock()).run(stop)
+        log.info("all %d brokers have stopped; everything written is on disk", count)
 
     try:
         asyncio.run(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import glob
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,11 +74,28 @@ def _files(paths: list[Path]) -> Iterator[Path]:
                 )
             yield from found
         elif not path.exists():
-            raise Failure(f"There is no {path}.")
+            raise Failure(f"There is no file or directory {path}.{_where_it_may_be(path)}")
         elif path.suffix not in _SUFFIXES:
             raise Failure(f"{path} is none of a partition's files ({', '.join(_SUFFIXES)}).")
         else:
             yield path
+
+
+def _where_it_may_be(path: Path) -> str:
+    """A hint for those who name a topic or a partition where its directory is wanted."""
+    if path.name != str(path):
+        return ""
+    found = sorted(
+        str(near)
+        for near in (
+            *Path().glob(f"*/{glob.escape(path.name)}"),
+            *Path().glob(f"*/{glob.escape(path.name)}-*"),
+        )
+        if near.is_dir()
+    )
+    if found:
+        return f" Did you mean {', '.join(found[:3])}{', …' if len(found) > 3 else ''}?"
+    return f" Name a partition's directory below the broker's data directory, such as data/{path.name}-0."
 
 
 def _lines(file: Path, records: bool) -> Iterator[str]:

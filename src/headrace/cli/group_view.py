@@ -38,7 +38,12 @@ def headline(look: Look) -> str:
         parts.append(f"assignor {look['assignor']}")
     parts.append(f"coordinator {look['coordinator']}")
     behind = times.show_seconds(look["lag_seconds"])
-    parts.append(f"lag {count(look['lag'], 'record')}" + (f", {behind}" if behind and look["lag"] else ""))
+    if look["lag"] is None:
+        parts.append("nothing committed")
+    else:
+        parts.append(
+            f"lag {count(look['lag'], 'record')}" + (f", {behind}" if behind and look["lag"] else "")
+        )
     return f"Group {look['group']}: {', '.join(parts)}"
 
 

@@ -208,10 +208,15 @@ def reset_offsets(
     timestamp = _timestamp(to_datetime, by_duration)
 
     from headrace.cli.admin import group_offsets, reset
+    from headrace.cli.admin import groups as admin
     from headrace.cli.cluster import connect
 
     cluster = connect(bootstrap, command_config)
-    reset.check_inactive(cluster, group)
+    if not reset.check_inactive(cluster, group):
+        absent = admin.unknown_group(cluster, group)
+        if all_topics:
+            raise absent
+        output.note(f"{absent.sentence} It is made when offsets are committed for it.")
     if from_file is not None:
         plan = reset.from_file(cluster, from_file, [group], output.note).get(group, {})
     else:

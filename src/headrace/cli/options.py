@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from headrace.cli.failure import Misuse
+
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 
@@ -22,6 +24,19 @@ def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
     return groups(ctx.params, incomplete)
 
 
+def check_bootstrap(servers: str) -> str:
+    """HOST:PORT by commas, as it is; Misuse when it is something else."""
+    for server in servers.split(","):
+        host, colon, port = server.strip().rpartition(":")
+        host = host.rpartition("://")[2]
+        plain = host.startswith("[") and host.endswith("]") if ":" in host else bool(host)
+        if not (colon and plain and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise Misuse(
+                f"--bootstrap-server takes HOST:PORT, such as {DEFAULT_BOOTSTRAP}, not '{server.strip()}'."
+            )
+    return servers
+
+
 Bootstrap = Annotated[
     str,
     typer.Option(
@@ -30,6 +45,7 @@ Bootstrap = Annotated[
         metavar="HOST:PORT,…",
         envvar="HEADRACE_BOOTSTRAP",
         help="Any brokers of the cluster.",
+        callback=check_bootstrap,
     ),
 ]
 CommandConfig = Annotated[

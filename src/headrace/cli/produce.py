@@ -83,6 +83,11 @@ def produce(
     )
     cluster = connect(bootstrap, command_config, extra)
     sink = Sink(cluster, topic, {"acks": acks, "compression.type": compression})
+    if sink.created:
+        output.note(
+            f"There was no topic {topic}; it has been created with the broker's defaults "
+            f"('headrace topics describe {topic}' shows them)."
+        )
     if source == 0 and sys.stdin.isatty():
         output.note("Type records, one a line; Ctrl-D ends.")
     with Progress(f"Writing to {topic}", size, "bytes", shown=file is not None) as progress, sink:

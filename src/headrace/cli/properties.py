@@ -18,6 +18,21 @@ def load(path: Path) -> dict[str, str]:
         raise Failure(str(error)) from None
 
 
+def load_with_places(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings of a file, and for each the file and line where it stands."""
+    from headrace.config.definition import ConfigError
+    from headrace.config.properties import read_entries
+
+    try:
+        entries = read_entries(path)
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+    return (
+        {key: entry.value for key, entry in entries.items()},
+        {key: f"{path}:{entry.line}" for key, entry in entries.items()},
+    )
+
+
 def from_arguments(arguments: Iterable[str], option: str) -> dict[str, str]:
     """`key=value` arguments; a value may hold further '=' signs, and `key=` is an empty value."""
     entries: dict[str, str] = {}

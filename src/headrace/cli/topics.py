@@ -309,7 +309,11 @@ def _name_unknown_setting(refusals: dict[str, Refused], settings: dict[str, str]
 
 def _fail_on(refusals: dict[str, Refused]) -> None:
     if refusals:
-        raise Failure(" ".join(f"Topic '{topic}': {refused.sentence}" for topic, refused in refusals.items()))
+        raise Failure(" ".join(_about(topic, refused.sentence) for topic, refused in refusals.items()))
+
+
+def _about(topic: str, sentence: str) -> str:
+    return sentence if f"'{topic}'" in sentence else f"Topic '{topic}': {sentence}"
 
 
 def _only(topic: Topic, live: set[int], under_replicated: bool, unavailable: bool) -> Topic:

@@ -108,13 +108,13 @@ def _run(file: Path | None, overrides: dict[str, str], brokers: int | None) -> N
     from headrace.config.broker import BrokerConfig
     from headrace.config.definition import ConfigError
 
-    given = properties.load(file) if file is not None else {}
+    given, places = properties.load_with_places(file) if file is not None else ({}, {})
     if "listeners" not in given:
         overrides = {"listeners": f"PLAINTEXT://{DEFAULT_LISTEN}", **overrides}
     if not {"log.dirs", "log.dir"} & given.keys():
         overrides = {"log.dirs": DEFAULT_DATA, **overrides}
     try:
-        checked = BrokerConfig.load(given, overrides)
+        checked = BrokerConfig.load(given, overrides, places)
     except ConfigError as error:
         raise Failure(str(error), Exit.USAGE) from None
     if brokers is not None:

@@ -22,7 +22,7 @@ def watch(look: Callable[[], Looks], interval: float, *, json: bool) -> None:
     from rich.console import Group
     from rich.live import Live
 
-    before: dict[str, tuple[float, int]] = {}
+    before: dict[str, tuple[float, int | None]] = {}
     with Live(screen=False, auto_refresh=False) as live:
         while True:
             looks, now = look(), time.monotonic()
@@ -44,9 +44,9 @@ def _print(looks: Looks, json: bool) -> None:
     sys.stdout.flush()
 
 
-def _trend(before: tuple[float, int] | None, now: float, lag: int) -> str:
+def _trend(before: tuple[float, int | None] | None, now: float, lag: int | None) -> str:
     """How the lag moves, and when it will be gone at that pace."""
-    if before is None or now <= before[0]:
+    if before is None or now <= before[0] or before[1] is None or lag is None:
         return ""
     pace = (lag - before[1]) / (now - before[0])
     if abs(pace) < 0.5:

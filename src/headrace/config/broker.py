@@ -56,16 +56,27 @@ class BrokerConfig:
     dynamic_default: Mapping[str, str] = field(default_factory=dict)
     dynamic_broker: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    """Settings that have no effect here, and why."""
+    warnings: tuple[str, ...] = ()
+    """Settings that nobody knows: most likely mistakes."""
 
     @classmethod
-    def load(cls, properties: Mapping[str, str], overrides: Mapping[str, str] | None = None) -> BrokerConfig:
+    def load(
+        cls,
+        properties: Mapping[str, str],
+        overrides: Mapping[str, str] | None = None,
+        places: Mapping[str, str] | None = None,
+    ) -> BrokerConfig:
         """Check settings from a file and from the command line (`overrides`, which win).
 
+        `places` says where in the file a setting stands ("server.properties:12"), for complaints about it.
+
         A value that cannot be used raises ConfigError. A name that nobody knows is refused when it was typed
-        as an override; in a file it is reported in `notices`, since files carry settings of other servers.
+        as an override; in a file it is reported in `warnings`, since files carry settings of other servers.
         """
         typed = dict(overrides or {})
         notices: list[str] = []
+        warnings: list[str] = []
         static: dict[str, str] = {}
         for name, text in {**properties, **typed}.items():
             setting = base_setting(name)
@@ -73,16 +84,23 @@ class BrokerConfig:
                 if name in DYNAMIC_ONLY:
                     notices.append(f"{name} is ignored in a file: change it on the running cluster.")
                     continue
-                setting.parse(text)
+                place = "" if name in typed else (places or {}).get(name, "")
+                try:
+                    setting.parse(text)
+                except ConfigError as error:
+                    raise ConfigError(f"{place}: {error}" if place else str(error)) from None
                 static[name] = text.strip()
                 continue
             said = remark(name)
-            if said is None:
-                said = unknown(name, BROKER_SETTINGS)
-                if name in typed:
-                    raise ConfigError(said)
-            notices.append(said)
-        config = cls(static=static, notices=tuple(notices))
+            if said is not None:
+                notices.append(said)
+                continue
+            said = unknown(name, BROKER_SETTINGS)
+            if name in typed:
+                raise ConfigError(said)
+            place = (places or {}).get(name, "")
+            warnings.append(f"{place}: {said}" if place else said)
+        config = cls(static=static, notices=tuple(notices), warnings=tuple(warnings))
         config._check()
         return config
 

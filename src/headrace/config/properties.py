@@ -5,54 +5,76 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from headrace.config.definition import ConfigError
 
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
+class Entry(NamedTuple):
+    value: str
+    line: int
+    """Where it stands in its file, from 1."""
+
+
 def read_properties(path: Path) -> dict[str, str]:
     """The settings in `path`; a key given twice keeps its last value, as in Java."""
+    return {key: entry.value for key, entry in read_entries(path).items()}
+
+
+def read_entries(path: Path) -> dict[str, Entry]:
+    """The same with the line of each."""
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from None
+    if _BINARY.search(raw):
+        raise ConfigError(f"{path} is not a settings file: it holds binary data, not lines of key=value.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = raw.decode("latin-1")
     try:
-        return parse_properties(text)
+        return _parse(text)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    result: dict[str, str] = {}
-    for line in _logical_lines(text):
+    return {key: entry.value for key, entry in _parse(text).items()}
+
+
+def _parse(text: str) -> dict[str, Entry]:
+    result: dict[str, Entry] = {}
+    for number, line in _logical_lines(text):
         key, value = _split(line)
-        result[_unescape(key)] = _unescape(value)
+        result[_unescape(key)] = Entry(_unescape(value), number)
     return result
 
 
-def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blanks, continuations joined."""
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines without comments and blanks, continuations joined, with the number of the first."""
     pending: str | None = None
-    for natural in re.split(r"\r\n|\r|\n", text):
+    first = 0
+    for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = natural.lstrip(_BLANKS)
         if pending is None and (not line or line[0] in "#!"):
             continue
+        if pending is None:
+            first = number
         backslashes = len(line) - len(line.rstrip("\\"))
         continues = backslashes % 2 == 1
         joined = (pending or "") + (line[:-1] if continues else line)
         if continues:
             pending = joined
         else:
-            yield joined
+            yield first, joined
             pending = None
     if pending:
-        yield pending
+        yield first, pending
 
 
 def _split(line: str) -> tuple[str, str]:

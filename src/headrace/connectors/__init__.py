@@ -15,7 +15,7 @@ from headrace.connectors.base import (
     Sink,
     Source,
 )
-from headrace.connectors.errors import ConfigError, ConnectorError, RejectedRecord
+from headrace.connectors.errors import ConfigError, ConnectorError, Rejected, Unavailable
 from headrace.connectors.settings import Seconds, setting
 
 __all__ = [
@@ -28,10 +28,11 @@ __all__ = [
     "Offset",
     "PolledSource",
     "Raw",
-    "RejectedRecord",
+    "Rejected",
     "Row",
     "Seconds",
     "Sink",
     "Source",
+    "Unavailable",
     "setting",
 ]

@@ -168,7 +168,11 @@ class Sink(Connector, ABC):
 
     @abstractmethod
     def write(self, chunk: Chunk) -> None:
-        """In a task, in the order of offsets. RejectedRecord takes one record out, and the rest comes again."""
+        """In a task, in the order of offsets.
+
+        Rejected takes records out, and the chunk comes again without them; Unavailable makes it come again later,
+        after ``close`` and ``open``.
+        """
 
     def finish(self) -> object:
         """In a task, after its last chunk. What it returns must be picklable and reaches ``commit``."""

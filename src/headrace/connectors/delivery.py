@@ -5,7 +5,9 @@ What cannot be read, and what the sink refuses for good, fails the connector, is
 
 from __future__ import annotations
 
+import logging
 import pickle
+import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +17,21 @@ import pyarrow.compute as pc
 from headrace.client.dead_letters import DeadLetters
 from headrace.client.record import Record
 from headrace.connectors.base import Chunk, Sink
-from headrace.connectors.errors import ConnectorError, RejectedRecord
-from headrace.connectors.topic import UNREADABLE, TopicIn, connection
+from headrace.connectors.errors import ConnectorError, Rejected, Unavailable
+from headrace.connectors.topic import UNREADABLE, Run, TopicIn, connection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+log = logging.getLogger("headrace.connectors")
+_FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0
 _RESULT = pa.schema([("rows", pa.int64()), ("written", pa.binary())])
 
 
-def deliver(batch: DataFrame, number: int, sink: Sink, topic: TopicIn) -> int:
+def deliver(batch: DataFrame, number: int, sink: Sink, topic: TopicIn, run: Run) -> int:
     """Hand a batch of decoded records to the sink; returns how many there were."""
     sink.begin(number)
-    task = Task(sink, topic)
+    task = Task(sink, topic, run)
     done = batch.mapInArrow(task, "rows BIGINT, written BINARY").collect()
     sink.commit(number, [pickle.loads(row["written"]) for row in done if row["written"] is not None])
     return sum(row["rows"] for row in done)
@@ -36,9 +40,10 @@ def deliver(batch: DataFrame, number: int, sink: Sink, topic: TopicIn) -> int:
 class Task:
     """Runs where Spark runs tasks; each gets the records of one topic partition."""
 
-    def __init__(self, sink: Sink, topic: TopicIn) -> None:
+    def __init__(self, sink: Sink, topic: TopicIn, run: Run) -> None:
         self._sink = sink
         self._topic = topic
+        self._retry_for = run.retry_for
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         sink, failures, rows = self._sink, Failures(self._sink.name, self._topic), 0
@@ -62,12 +67,34 @@ class Task:
             chunk = _keep(chunk, pc.invert(unreadable))
         while chunk.rows.num_rows:
             try:
+                self._insist(chunk)
+                return
+            except Rejected as rejected:
+                these = pc.is_in(chunk.rows["_offset"], pa.array(list(rejected.reasons), pa.int64()))
+                if not these.true_count:
+                    raise ConnectorError(f"{self._sink.name} rejected records it was not given") from rejected
+                for row in chunk.rows.filter(these).to_pylist():
+                    failures.handle(row, ConnectorError(rejected.reasons[row["_offset"]]))
+                chunk = _keep(chunk, pc.invert(these))
+
+    def _insist(self, chunk: Chunk) -> None:
+        """Write although the target is away for a while."""
+        deadline, delay = time.monotonic() + self._retry_for, _FIRST_DELAY
+        while True:
+            try:
                 self._sink.write(chunk)
                 return
-            except RejectedRecord as rejected:
-                this = pc.equal(chunk.rows["_offset"], rejected.offset)
-                failures.handle(chunk.rows.filter(this).to_pylist()[0], rejected)
-                chunk = _keep(chunk, pc.invert(this))
+            except Unavailable as error:
+                wait = min(error.retry_after or delay, max(0.0, deadline - time.monotonic()))
+                if not wait:
+                    raise ConnectorError(
+                        f"{error}; given up after {self._retry_for:g} s (run.retry_for)"
+                    ) from error
+                log.warning("%s: %s; trying again in %.1f s", self._sink.name, error, wait)
+                time.sleep(wait)
+                delay = min(delay * 2, _LONGEST_DELAY)
+                self._sink.close()
+                self._sink.open()
 
 
 class Failures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class ConnectorError(Exception):
@@ -17,12 +17,17 @@ class ConfigError(ConnectorError, ValueError):
         self.problems = list(problems)
 
 
-class RejectedRecord(ConnectorError):
-    """Raised by a sink's ``write``: the target will never take this record, whatever is tried."""
+class Rejected(ConnectorError):
+    """Raised by a sink's ``write``: the target will never take these records. ``reasons`` has them by offset."""
 
-    def __init__(self, message: str, offset: int) -> None:
+    def __init__(self, reasons: Mapping[int, str]) -> None:
+        super().__init__("; ".join(reasons.values()))
+        self.reasons = dict(reasons)
+
+
+class Unavailable(ConnectorError):
+    """Raised by a sink's ``write``: the target does not answer now. The same chunk comes again after a while."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.offset = offset
-
-    def __reduce__(self) -> tuple[type[RejectedRecord], tuple[str, int]]:
-        return type(self), (str(self), self.offset)
+        self.retry_after = retry_after

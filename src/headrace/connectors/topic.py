@@ -79,6 +79,11 @@ class Run:
     """``[run]``: when batches are made and where Spark keeps its place."""
 
     every: Seconds = setting("How often to look for more.", default=1.0, minimum=0)
+    retry_for: Seconds = setting(
+        "How long to try again, with growing delays, while a sink's target does not answer.",
+        default=300.0,
+        minimum=0,
+    )
     checkpoint: str | None = setting(
         "A directory for Spark's checkpoint, on storage all of Spark's machines share. [in the state directory]",
         default=None,
@@ -97,8 +102,8 @@ def spark_options(topic: TopicOut | TopicIn) -> dict[str, str]:
     }
 
 
-def to_json(row: Mapping[str, object]) -> bytes:
-    return json.dumps(row, default=_plain, ensure_ascii=False, separators=(",", ":")).encode()
+def to_json(value: object) -> bytes:
+    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def key_of(row: Mapping[str, object], fields: tuple[str, ...]) -> bytes | None:

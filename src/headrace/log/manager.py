@@ -138,10 +138,11 @@ class LogManager:
 
     def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
         """Take a directory and its logs out of service; the others go on."""
-        directory.offline_reason = str(error)
-        logger.error("Data directory %s goes offline: %s.", directory.path, error)
+        reason = _reason(directory, error)
+        directory.offline_reason = reason
+        logger.error("Data directory %s goes offline: %s.", directory.path, reason)
         for log in self.logs_in(directory):
-            log.take_offline(f"its data directory failed: {error}")
+            log.take_offline(f"its data directory failed: {reason}")
 
     # The logs
 
@@ -250,3 +251,10 @@ class LogManager:
 
 
 __all__ = ["CLEANER", "LogManager"]
+
+
+def _reason(directory: LogDirectory, error: OSError) -> str:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "it is a file, or lies below one, where a directory is needed"
+    where = "" if error.filename in (None, directory.path) else f" ({error.filename})"
+    return f"{error.strerror or error}{where}"

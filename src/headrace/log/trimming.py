@@ -14,10 +14,13 @@ class TrimmedLog(LogReader):
     def truncate_to(self, offset: int) -> None:
         """Remove records from `offset` on; the log ends at the start of the batch that held it."""
         store = self._store or self.load()
-        if offset >= self.log_end_offset:
-            return
-        self.truncations += 1
         try:
+            if offset >= self.log_end_offset:
+                # An epoch in which this replica led and wrote nothing is not part of the history either: a follower
+                # that goes on naming it is told of the divergence again and again.
+                store.epochs.truncate_from_end(self.log_end_offset)
+                return
+            self.truncations += 1
             if offset < self.log_start_offset:
                 self.truncate_fully_and_start_at(max(offset, 0))
                 return

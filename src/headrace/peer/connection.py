@@ -13,7 +13,9 @@ from headrace.wire.codec import decode, encode
 from headrace.wire.frames import API_VERSIONS_KEY
 from headrace.wire.schema import Request, Response
 
-CLIENT_ID = b"headrace-broker"
+CLIENT_ID = "headrace-broker"
+"""How brokers name themselves to each other, followed by `-` and the broker's id."""
+
 LARGEST_REPLY = 512 * 1024 * 1024
 
 _HEADER = struct.Struct(">ihhih")
@@ -26,8 +28,9 @@ class PeerError(ConnectionError):
 class PeerConnection(asyncio.BufferedProtocol):
     """Make one with `connect`. Requests may overlap; the peer answers in order."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, client_id: bytes) -> None:
         self.address = address
+        self._client_id = client_id
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[memoryview]] = {}
         self._length = bytearray(4)
@@ -37,12 +40,14 @@ class PeerConnection(asyncio.BufferedProtocol):
         self._clock: Clock
 
     @classmethod
-    async def connect(cls, host: str, port: int, clock: Clock, timeout: float = 10.0) -> PeerConnection:
+    async def connect(
+        cls, host: str, port: int, client_id: bytes, clock: Clock, timeout: float = 10.0
+    ) -> PeerConnection:
         address = f"{host}:{port}"
         loop = asyncio.get_running_loop()
         try:
             _, protocol = await clock.wait_for(
-                loop.create_connection(lambda: cls(address), host, port), timeout
+                loop.create_connection(lambda: cls(address, client_id), host, port), timeout
             )
         except (OSError, TimeoutError) as error:
             raise PeerError(f"broker at {address} cannot be reached: {error}") from None
@@ -63,9 +68,9 @@ class PeerConnection(asyncio.BufferedProtocol):
             raise PeerError(f"the connection to {self.address} is closed")
         number = next(self._numbers)
         flexible = version >= request.FLEXIBLE
-        body = bytearray(_HEADER.size) + CLIENT_ID + (b"\x00" if flexible else b"")
+        body = bytearray(_HEADER.size) + self._client_id + (b"\x00" if flexible else b"")
         encode(request, version, body)
-        _HEADER.pack_into(body, 0, len(body) - 4, request.API_KEY, version, number, len(CLIENT_ID))
+        _HEADER.pack_into(body, 0, len(body) - 4, request.API_KEY, version, number, len(self._client_id))
         future: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         self._transport.write(body)

@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 from headrace.clock import Clock
 from headrace.cluster.image import MetadataImage
-from headrace.peer.connection import PeerConnection, PeerError
+from headrace.peer.connection import CLIENT_ID, PeerConnection, PeerError
 from headrace.wire.schema import Request, Response
 
 
 class Peers:
-    def __init__(self, image: Callable[[], MetadataImage], listener: str, clock: Clock) -> None:
+    def __init__(
+        self, broker_id: int, image: Callable[[], MetadataImage], listener: str, clock: Clock
+    ) -> None:
+        self._client_id = f"{CLIENT_ID}-{broker_id}".encode()
         self._image = image
         self._listener = listener
         self._clock = clock
@@ -23,7 +26,7 @@ class Peers:
         endpoint = broker.endpoint(self._listener) if broker is not None and not broker.fenced else None
         if endpoint is None:
             raise PeerError(f"broker {broker_id} is not alive")
-        return await PeerConnection.connect(endpoint.host, endpoint.port, self._clock)
+        return await PeerConnection.connect(endpoint.host, endpoint.port, self._client_id, self._clock)
 
     async def call(self, broker_id: int, request: Request, version: int, timeout: float = 30.0) -> Response:
         """Ask a broker over the shared connection, made when there is none."""

@@ -157,8 +157,7 @@ class FaultyDispatcher(Dispatcher):
 
 
 def _from_broker(frame: memoryview) -> bool:
-    size = int.from_bytes(frame[8:10], "big")
-    return size == len(CLIENT_ID) and frame[10 : 10 + size] == CLIENT_ID
+    return bytes(frame[10 : 10 + len(CLIENT_ID)]) == CLIENT_ID.encode()
 
 
 def _key_of(api: str) -> int:

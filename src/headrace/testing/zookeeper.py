@@ -104,18 +104,33 @@ def _jars_from_maven() -> Path:
 
 
 class ZooKeeperServer:
-    """One ZooKeeper server; a context manager. `directory` keeps its data and its log, `zookeeper.log`."""
+    """One ZooKeeper server; a context manager. `directory` keeps its data and its log, `zookeeper.log`.
 
-    def __init__(self, directory: Path, *, tick_ms: int = 500, min_session_ms: int = 1000) -> None:
+    `member` makes it one of an ensemble: its number, and the lines of the settings that name all members.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        tick_ms: int = 500,
+        min_session_ms: int = 1000,
+        member: tuple[int, str] | None = None,
+    ) -> None:
         self._directory = directory
         self._tick_ms = tick_ms
         self._min_session_ms = min_session_ms
+        self._member = member
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
 
     @property
     def connect_string(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
 
     def start(self) -> None:
         """Start and wait until the server answers; a later start uses the same port and data as the first."""
@@ -147,8 +162,10 @@ class ZooKeeperServer:
         config.write_text(
             f"dataDir={data}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\ntickTime={self._tick_ms}\n"
             f"minSessionTimeout={self._min_session_ms}\nmaxClientCnxns=0\nadmin.enableServer=false\n"
-            "4lw.commands.whitelist=srvr\n"
+            "4lw.commands.whitelist=srvr\n" + (self._member[1] if self._member else "")
         )
+        if self._member:
+            (data / "myid").write_text(str(self._member[0]))
         with (self._directory / "zookeeper.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [
@@ -181,7 +198,9 @@ class ZooKeeperServer:
                     f"ZooKeeper ended with status {process.returncode} while starting; "
                     f"see {self._directory}/zookeeper.log."
                 )
-            if b"Mode:" in self._ask(b"srvr"):
+            answer = self._ask(b"srvr")
+            # A member that finds no quorum says that it does not serve; it is up all the same.
+            if b"Mode:" in answer or (self._member and b"not currently serving" in answer):
                 return
             time.sleep(0.05)
         raise ZooKeeperUnavailableError(
@@ -235,6 +254,54 @@ class ZooKeeperServer:
         self._process = None
 
     def __enter__(self) -> ZooKeeperServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+class ZooKeeperEnsemble:
+    """`size` servers that make one ZooKeeper; a lone one needs no quorum. A context manager."""
+
+    def __init__(self, directory: Path, size: int = 3) -> None:
+        members: list[tuple[int, str] | None] = [None]
+        if size > 1:
+            lines = "".join(
+                f"server.{number}=127.0.0.1:{_free_port()}:{_free_port()}\n" for number in range(1, size + 1)
+            )
+            members = [(number, f"initLimit=20\nsyncLimit=10\n{lines}") for number in range(1, size + 1)]
+        self.servers = [
+            ZooKeeperServer(directory / str(number), member=member)
+            for number, member in enumerate(members, start=1)
+        ]
+
+    @property
+    def connect_string(self) -> str:
+        return ",".join(server.connect_string for server in self.servers)
+
+    def start(self) -> None:
+        for server in self.servers:
+            server.start()
+
+    def heal(self) -> None:
+        """Start those that do not run and wake those that sleep."""
+        for server in self.servers:
+            if server.running:
+                server.resume()
+            else:
+                server.start()
+
+    def stop(self) -> None:
+        for server in self.servers:
+            server.stop()
+
+    def __enter__(self) -> ZooKeeperEnsemble:
         self.start()
         return self
 

@@ -13,6 +13,7 @@ from headrace.cli.cluster import Cluster
 from headrace.cli.failure import Failure, did_you_mean
 from headrace.cli.raw.connection import Connection
 from headrace.cli.raw.refused import check
+from headrace.config.broker_table import BROKER_SETTINGS
 from headrace.config.retired import remark
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.describe_configs import (
@@ -40,6 +41,7 @@ SOURCES = {
     8: "DYNAMIC_GROUP_CONFIG",
 }
 _SET, _DELETE = 0, 1
+_STATIC = "Cannot update these configs dynamically"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,20 @@ def alter(
     )
     with _broker(cluster, name if kind in ("broker", "broker-logger") else "") as broker:
         outcome = broker.ask(request, IncrementalAlterConfigsResponse).responses[0]
-        if outcome.error_code == ErrorCode.INVALID_CONFIG:
+        if outcome.error_code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
             known = {setting.name for setting in _describe(cluster, broker, kind, [name], False)[name]}
+            if kind == "broker":
+                known |= BROKER_SETTINGS.keys()  # the default of all brokers has no list of its own
             for key in (*set_, *delete):
                 if known and key not in known:
                     raise Failure(remark(key) or f"Unknown {kind} setting '{key}'.{did_you_mean(key, known)}")
         if kind == "topic" and outcome.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise unknown_topic(cluster, name)
+        if (outcome.error_message or "").startswith(_STATIC):
+            raise Failure(
+                f"{(outcome.error_message or '').rstrip('.')}. They hold from a broker's start: put them into its settings file, or give "
+                "them to 'headrace up --set', and start it again."
+            )
         check(outcome.error_code, outcome.error_message)
 
 

@@ -62,8 +62,10 @@ def of_group(
     ]
 
 
-def total(rows: Iterable[PartitionLag]) -> int:
-    return sum(row.lag for row in rows if row.lag is not None)
+def total(rows: Iterable[PartitionLag]) -> int | None:
+    """In records; None when it is not known of any partition, as for a group that has committed nothing."""
+    known = [row.lag for row in rows if row.lag is not None]
+    return sum(known) if known else None
 
 
 class NextRecordTimes:

@@ -21,19 +21,20 @@ Plan = dict[Partition, int]
 Warn = Callable[[str], None]
 
 
-def check_inactive(cluster: Cluster, group: str) -> None:
-    """Offsets belong to the members while there are any."""
+def check_inactive(cluster: Cluster, group: str) -> bool:
+    """Offsets belong to the members while there are any. Whether there is such a group."""
     try:
         state = groups.describe(cluster, group).state
     except RequestRefused as refused:
         if refused.error == ErrorCode.GROUP_ID_NOT_FOUND:
-            return
+            return False
         raise
     if state not in ("Empty", "Dead"):
         raise Failure(
             f"Assignments can only be reset if the group '{group}' is inactive, but the current state is {state}; "
             "stop its members first."
         )
+    return True
 
 
 def scope(cluster: Cluster, group: str, wanted: Sequence[str], all_topics: bool) -> list[Partition]:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from headrace.cli import properties
 from headrace.cli.failure import Failure
-from headrace.cli.options import DEFAULT_BOOTSTRAP
+from headrace.cli.options import DEFAULT_BOOTSTRAP, check_bootstrap
 
 
 class KafkaParser(argparse.ArgumentParser):
@@ -69,7 +69,7 @@ class KafkaParser(argparse.ArgumentParser):
             if getattr(options, destination):
                 note(remark)
         if hasattr(options, "bootstrap_server"):
-            options.bootstrap_server = _bootstrap(options)
+            options.bootstrap_server = check_bootstrap(_bootstrap(options))
         return options
 
     def error(self, message: str) -> NoReturn:

@@ -29,7 +29,8 @@ class Sink:
         self.failed = 0
         self._first_failure: KafkaError | None = None
         self._producer = cluster.producer(settings)
-        _await_topic(cluster, topic, self._producer.list_topics)
+        self.created = _await_topic(cluster, topic, self._producer.list_topics)
+        """The topic was not there: writing to it made it."""
 
     def send(self, record: Record, *, wait: bool = False) -> None:
         """Hand a record over; with `wait`, return only when it is delivered. Raises Failure once one has failed."""
@@ -101,10 +102,11 @@ class Sink:
         return Failure(f"A record to '{self.topic}' was not written: {sentence(error)}")
 
 
-def _await_topic(cluster: Cluster, topic: str, metadata: Callable[..., Any]) -> None:
+def _await_topic(cluster: Cluster, topic: str, metadata: Callable[..., Any]) -> bool:
+    """Until the topic is there; whether that made it."""
     try:
         topics.describe(cluster, [topic])
-        return
+        return False
     except Refused:
         raise
     except Failure as missing:
@@ -114,7 +116,7 @@ def _await_topic(cluster: Cluster, topic: str, metadata: Callable[..., Any]) -> 
         while time.monotonic() < deadline:
             # A producer's metadata request is what creates the topic.
             if metadata(topic, timeout=_CREATION).topics[topic].error is None:
-                return
+                return True
             time.sleep(0.05)
         raise missing from None
 

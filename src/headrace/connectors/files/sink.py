@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow.compute as pc
 
 from headrace.connectors.base import Chunk, Sink
-from headrace.connectors.errors import ConnectorError, RejectedRecord
+from headrace.connectors.errors import ConnectorError, Rejected
 from headrace.connectors.files.landing import Landing, Place
 from headrace.connectors.settings import setting
 
@@ -49,7 +49,7 @@ class FilesSink(Sink):
         if self.settings.format == "text":
             broken = rows.filter(pc.match_substring(rows["_value"], "\n"))
             if broken.num_rows:
-                raise RejectedRecord("its value has several lines", broken["_offset"][0].as_py())
+                raise Rejected(dict.fromkeys(broken["_offset"].to_pylist(), "its value has several lines"))
         self._landing.add("", chunk.topic, chunk.partition, chunk.first, chunk.next, rows)
 
     def finish(self) -> None:

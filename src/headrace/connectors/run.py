@@ -1,0 +1,165 @@
+"""Runs declared connectors on one Spark session: builds each streaming query, names and places its checkpoint.
+
+A source is its rows written by ``format("headrace")``; a sink is ``format("headrace")`` handed to it by batches.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.client import Admin
+from headrace.client.dead_letters import default_name
+from headrace.connectors.base import Connector, PolledSource, Running, Service, Sink, Source
+from headrace.connectors.config import Declaration
+from headrace.connectors.errors import ConnectorError
+from headrace.connectors.progress import Tally, reason
+from headrace.connectors.state import State
+from headrace.connectors.topic import (
+    Run,
+    TopicIn,
+    TopicOut,
+    connection,
+    decode,
+    encode,
+    schema_of,
+    spark_options,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+def session(master: str, settings: Mapping[str, str]) -> SparkSession:
+    """The session connectors run in; a local one uses this very interpreter."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("headrace connect")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
+    if master.startswith("local"):
+        builder = builder.config("spark.pyspark.python", sys.executable)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def start(
+    declaration: Declaration, state: State, spark: Callable[[], SparkSession], *, once: bool = False
+) -> Running:
+    """Start a connector; the caller holds the state's lock. ``once`` ends when what is there now is done."""
+    connector, topic = declaration.connector, declaration.topic
+    if isinstance(topic, TopicOut):
+        _create_topics(topic)
+        if isinstance(connector, Service):
+            return connector.start(topic)
+    state.keep_identity(_identity(declaration))
+    writer = _writer(spark(), declaration)
+    writer = writer.queryName(declaration.name).option("checkpointLocation", _checkpoint(declaration, state))
+    if once:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{declaration.run.every * 1000:.0f} milliseconds")
+    return Query(writer.start(), connector)
+
+
+class Query(Running):
+    """A streaming query that runs a connector."""
+
+    def __init__(self, query: StreamingQuery, connector: Connector) -> None:
+        self._query = query
+        self._connector = connector
+        self._tally = Tally()
+
+    def is_active(self) -> bool:
+        return self._query.isActive
+
+    def failure(self) -> Exception | None:
+        error = self._query.exception()
+        return (
+            None if error is None else ConnectorError(f"{self._connector.name} failed: {reason(str(error))}")
+        )
+
+    def facts(self) -> dict[str, object]:
+        return self._tally.update(self._query.recentProgress)
+
+    def stop(self) -> None:
+        self._query.stop()
+        if isinstance(self._connector, Sink):
+            self._connector.stop()
+
+
+def _writer(spark: SparkSession, declaration: Declaration) -> DataStreamWriter:
+    from headrace.spark import register
+
+    register(spark)
+    connector, topic = declaration.connector, declaration.topic
+    if isinstance(connector, Source) and isinstance(topic, TopicOut):
+        return _source(spark, connector, topic)
+    assert isinstance(connector, Sink)
+    assert isinstance(topic, TopicIn)
+    return _sink(spark, connector, topic, declaration.run)
+
+
+def _source(spark: SparkSession, source: Source, topic: TopicOut) -> DataStreamWriter:
+    if isinstance(source, PolledSource):
+        from headrace.connectors.polling import stream
+
+        records = stream(spark, source, topic)
+    else:
+        records = encode(source.frame(spark), topic)
+    writer = records.writeStream.format("headrace").options(**spark_options(topic))
+    return writer if "topic" in records.columns else writer.option("topic", topic.name)
+
+
+def _sink(spark: SparkSession, sink: Sink, topic: TopicIn, run: Run) -> DataStreamWriter:
+    sink.prepare(schema_of(topic))
+    records = (
+        spark.readStream.format("headrace")
+        .options(**{"kafka.isolation.level": "read_committed", **spark_options(topic)})
+        .option("subscribe", ",".join(topic.name))
+        .option("startingOffsets", topic.starting)
+        .option("maxOffsetsPerTrigger", str(topic.max_records))
+        .option("includeHeaders", "true")
+        .option("group", topic.group or f"connect-{sink.name}")
+        .load()
+    )
+    return decode(records, topic).writeStream.foreachBatch(_handler(sink, topic, run))
+
+
+def _handler(sink: Sink, topic: TopicIn, run: Run) -> Callable[[DataFrame, int], None]:
+    from headrace.connectors.delivery import deliver
+
+    def handle(batch: DataFrame, number: int) -> None:
+        deliver(batch, number, sink, topic, run)
+
+    return handle
+
+
+def _create_topics(topic: TopicOut) -> None:
+    if topic.partitions is None:
+        return
+    with Admin(connection(topic)) as admin:
+        known = admin.topics()
+        for name in [topic.name] + ([default_name(topic.name)] if topic.on_error == "dead-letter" else []):
+            if name not in known:
+                admin.create_topic(
+                    name,
+                    partitions=topic.partitions,
+                    replication_factor=topic.replication_factor,
+                    exist_ok=True,
+                )
+
+
+def _identity(declaration: Declaration) -> dict[str, Any]:
+    topic = declaration.topic
+    names = [topic.name] if isinstance(topic.name, str) else list(topic.name)
+    return {"type": declaration.type, "topic": names, **declaration.connector.identity()}
+
+
+def _checkpoint(declaration: Declaration, state: State) -> str:
+    given = declaration.run.checkpoint
+    return f"{given.rstrip('/')}/{declaration.name}" if given else str(Path(state.checkpoint).absolute())

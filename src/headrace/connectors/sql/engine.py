@@ -1,0 +1,54 @@
+"""What SQL source and sink share: an engine, a table as the database describes it, and errors told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from headrace.connectors.errors import ConnectorError, Unavailable
+
+
+def connect(url: str, side: str) -> sa.Engine:
+    """An engine that keeps no connections: each task makes its own and closes it."""
+    try:
+        return sa.create_engine(url, poolclass=NullPool)
+    except sa.exc.ArgumentError:
+        raise ConnectorError(
+            f"{side}.url is not a database URL: write it as mysql+pymysql://user:${{PASSWORD}}@host/database"
+        ) from None
+    except (sa.exc.NoSuchModuleError, ModuleNotFoundError) as error:
+        raise ConnectorError(f"{side}.url needs a database driver that is not installed: {error}") from None
+
+
+def reflect(engine: sa.Engine, table: str, side: str) -> sa.Table:
+    schema, _, name = table.rpartition(".")
+    with reachable(engine):
+        try:
+            return sa.Table(name, sa.MetaData(), autoload_with=engine, schema=schema or None)
+        except sa.exc.NoSuchTableError:
+            known = sa.inspect(engine).get_table_names(schema=schema or None)
+            near = get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConnectorError(f"{side}.table is {table!r}, which is not in the database{hint}") from None
+
+
+@contextmanager
+def reachable(engine: sa.Engine) -> Iterator[None]:
+    """Trouble with the connection, or a transaction that lost to another, is worth another try."""
+    try:
+        yield
+    except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
+        where = engine.url.render_as_string(hide_password=True)
+        raise Unavailable(f"the database {where} does not answer: {one_line(error)}") from error
+    except sa.exc.DBAPIError as error:
+        if error.connection_invalidated:
+            raise Unavailable(f"the connection to the database was lost: {one_line(error)}") from error
+        raise
+
+
+def one_line(error: sa.exc.DBAPIError) -> str:
+    return " ".join(str(error.orig).split())
