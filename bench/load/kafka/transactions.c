@@ -25,6 +25,11 @@ static void expect(rd_kafka_error_t *error, const char *step) {
     if (error) fail("%s failed: %s", step, rd_kafka_error_string(error));
 }
 
+static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque) {
+    (void)client, (void)opaque;
+    if (message->err) error_note("delivery", rd_kafka_err2str(message->err));
+}
+
 static void one_transaction(struct worker *worker) {
     expect(rd_kafka_begin_transaction(worker->client), "beginning a transaction");
     for (long i = 0; i < records; i++) {
@@ -67,7 +72,8 @@ void load_transactions(void) {
         rd_kafka_conf_t *conf = kafka_conf();
         conf_set(conf, "transactional.id", name);
         conf_set(conf, "linger.ms", "0");
-        conf_set(conf, "delivery.report.only.error", "true");
+        /* A report of every delivery wakes the commit, which would else look for the last one every 10 ms. */
+        rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
         workers[i].client = kafka_new(RD_KAFKA_PRODUCER, conf);
         workers[i].topic = rd_kafka_topic_new(workers[i].client, topic, NULL);
         workers[i].partition = (int32_t)i;

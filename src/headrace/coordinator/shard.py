@@ -146,9 +146,9 @@ class Shard(Generic[S, R]):
 
     def end_transaction(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, committed: bool
-    ) -> asyncio.Future[None]:
+    ) -> asyncio.Future[ErrorCode]:
         """Write the marker that ends a producer's transaction here, and make its records count or vanish."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
         try:
             self.flush()
             state = self.state
@@ -165,7 +165,7 @@ class Shard(Generic[S, R]):
             future.set_exception(client_error(error))
             return future
         state.end_transaction(producer_id, committed)
-        self._when_committed(_complete(future, None))
+        self._when_committed(_complete(future, ErrorCode.NONE))
         return future
 
     def flush(self) -> None:

@@ -224,7 +224,7 @@ class GroupCoordinator:
         producer_epoch: int,
         coordinator_epoch: int,
         committed: bool,
-    ) -> asyncio.Future[None]:
+    ) -> asyncio.Future[ErrorCode]:
         """Write a transaction's marker into a partition of `__consumer_offsets`."""
         shard = self._runtime.shard(partition)
         return shard.end_transaction(producer_id, producer_epoch, coordinator_epoch, committed)

@@ -7,6 +7,7 @@ the background, again after a restart, until every partition has one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from headrace.wire.errors import ErrorCode, KafkaError
 log = logging.getLogger("headrace.transactions")
 
 FORGOTTEN_AT_ONCE = 500
+MARKERS_SECONDS = 0.1
+"""How long a request for the next transaction waits for the last one's markers, before the client has to ask again."""
 
 TransactionShard = Shard[TransactionState, TransactionRecord]
 SendMarkers = Callable[[Transaction, int], Awaitable[None]]
@@ -142,6 +145,7 @@ class TransactionCoordinator:
                 f"{self._config.max_timeout_ms}.",
             )
         shard = self._shard(transactional_id)
+        await self._let_end(shard, transactional_id)
         fresh_id = await self._id_if_needed(shard, transactional_id)
         current = shard.state.transactions.get(transactional_id)
         if current is not None and current.status is Status.ONGOING:
@@ -189,6 +193,7 @@ class TransactionCoordinator:
         client_version: int = 0,
     ) -> None:
         shard = self._shard(transactional_id)
+        await self._let_end(shard, transactional_id)
         await self._store(
             shard,
             lambda: rules.add_partitions(
@@ -212,6 +217,7 @@ class TransactionCoordinator:
     ) -> tuple[int, int]:
         """Decide the transaction; the id and epoch the producer goes on with."""
         shard = self._shard(transactional_id)
+        await self._let_end(shard, transactional_id)
         fresh_id = NO_PRODUCER_ID
         if client_version >= 2:
             fresh_id = await self._id_if_needed(shard, transactional_id)
@@ -298,6 +304,15 @@ class TransactionCoordinator:
         task = asyncio.get_running_loop().create_task(self._complete(shard, transaction, partition))
         self._ending[key] = task
         task.add_done_callback(lambda done: self._ending.pop(key) if self._ending.get(key) is done else None)
+
+    async def _let_end(self, shard: TransactionShard, transactional_id: str) -> None:
+        """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
+        known = shard.state.transactions.get(transactional_id)
+        if known is not None and known.status.ending:
+            ending = self._ending.get((self.partition_for(transactional_id), transactional_id))
+            if ending is not None:
+                with contextlib.suppress(TimeoutError):
+                    await self._clock.wait_for(asyncio.wait([ending]), MARKERS_SECONDS)
 
     async def _complete(self, shard: TransactionShard, transaction: Transaction, partition: int) -> None:
         await self._send_markers(transaction, self._epochs.get(partition, 0))

@@ -45,35 +45,54 @@ class MarkerWriter:
         committed: bool,
         partitions: Iterable[TopicPartition],
     ) -> dict[TopicPartition, ErrorCode]:
-        """Answered when every marker is committed."""
-
-        async def one(topic: str, index: int) -> ErrorCode:
-            try:
-                if topic == CONSUMER_OFFSETS:
-                    await self._groups.end_transaction(
-                        index, producer_id, producer_epoch, coordinator_epoch, committed
-                    )
-                    return ErrorCode.NONE
-                partition = self._replicas.find(topic.encode(), index, by_id=False)
-                marker = build_end_transaction_marker(
-                    producer_id=producer_id,
-                    producer_epoch=producer_epoch,
-                    coordinator_epoch=coordinator_epoch,
-                    committed=committed,
-                    timestamp=self._clock.now_ms(),
-                )
-                appended = partition.append(memoryview(marker), AppendOrigin.COORDINATOR, acks=-1)
-            except KafkaError as error:
-                return error.code
-            done: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-            partition.when_committed(
-                appended.last_offset, lambda code: None if done.done() else done.set_result(code)
+        """Answered when every marker is committed. What can be written at once is, before anything is waited for."""
+        written = {
+            (topic, index): self._append(
+                topic, index, producer_id, producer_epoch, coordinator_epoch, committed
             )
-            return await done
+            for topic, index in partitions
+        }
+        codes: dict[TopicPartition, ErrorCode] = {}
+        for each, done in written.items():
+            try:
+                codes[each] = await done
+            except KafkaError as error:
+                codes[each] = error.code
+        return codes
 
-        asked = list(partitions)
-        codes = await asyncio.gather(*(one(*each) for each in asked))
-        return dict(zip(asked, codes, strict=True))
+    def _append(
+        self,
+        topic: str,
+        index: int,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        committed: bool,
+    ) -> asyncio.Future[ErrorCode]:
+        done: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+
+        def settle(code: ErrorCode) -> None:
+            if not done.done():
+                done.set_result(code)
+
+        try:
+            if topic == CONSUMER_OFFSETS:
+                return self._groups.end_transaction(
+                    index, producer_id, producer_epoch, coordinator_epoch, committed
+                )
+            partition = self._replicas.find(topic.encode(), index, by_id=False)
+            marker = build_end_transaction_marker(
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                coordinator_epoch=coordinator_epoch,
+                committed=committed,
+                timestamp=self._clock.now_ms(),
+            )
+            appended = partition.append(memoryview(marker), AppendOrigin.COORDINATOR, acks=-1)
+            partition.when_committed(appended.last_offset, settle)
+        except KafkaError as error:
+            settle(error.code)
+        return done
 
 
 class MarkerSender:
@@ -105,13 +124,12 @@ class MarkerSender:
                     by_leader.setdefault(state.leader, []).append((topic, index))
             if not left:
                 return
-            results = await asyncio.gather(
-                *(
-                    self._send_to(leader, transaction, coordinator_epoch, partitions)
-                    for leader, partitions in by_leader.items()
-                )
-            )
-            for result in results:
+            sent = [
+                self._send_to(leader, transaction, coordinator_epoch, partitions)
+                for leader, partitions in by_leader.items()
+            ]
+            # One leader, mostly this broker: no task of its own for it.
+            for result in [await sent[0]] if len(sent) == 1 else await asyncio.gather(*sent):
                 left -= {partition for partition, code in result.items() if _settled(partition, code)}
             if not left:
                 return
