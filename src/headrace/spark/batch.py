@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.spark.cluster import shared_cluster
+from headrace.spark.filters import Bounds
+from headrace.spark.offsets import Offsets
 from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range, divide
 from headrace.spark.read import read_range
@@ -18,6 +21,17 @@ from headrace.spark.subscription import Subscription
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+def batch_reader(options: ReadOptions, schema: StructType) -> BatchReader:
+    """The reader for this query. Spark refuses one that takes filters unless it is about to push some down
+    (spark.sql.python.filterPushdown.enabled), which it does in a worker of its own: that is how to tell.
+    """
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    pushes = _PUSHDOWN in sys.modules or getattr(main, "name", None) == _PUSHDOWN
+    return FilteringBatchReader(options, schema) if pushes else BatchReader(options, schema)
 
 
 class BatchReader(DataSourceReader):
@@ -34,18 +48,45 @@ class BatchReader(DataSourceReader):
         partitions = subscription.must_exist()
         start = subscription.resolve(options.start, partitions, starting=True)
         end = subscription.resolve(options.end, partitions, starting=False)
-        ranges = []
         for partition in sorted(partitions):
-            first, last = start[partition], end[partition]
-            if first > last:
+            if start[partition] > end[partition]:
                 raise SettingsError(
-                    f"The resolved start offset {first} is greater than the resolved end offset {last} for topic "
-                    f"{partition.topic} partition {partition.partition}."
+                    f"The resolved start offset {start[partition]} is greater than the resolved end offset "
+                    f"{end[partition]} for topic {partition.topic} partition {partition.partition}."
                 )
-            ranges.append(Range(*partition, first, last, partitions[partition]))
-        return ranges
+        self.narrow(subscription, start, end)
+        return [
+            Range(*partition, start[partition], end[partition], partitions[partition])
+            for partition in sorted(partitions)
+        ]
+
+    def narrow(self, subscription: Subscription, start: Offsets, end: Offsets) -> None:
+        """Nothing is known of the query's filters here."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Range):
             return iter(())  # Spark's stand-in for "no partitions": there is nothing to read
         return read_range(self._options, partition, to_arrow_schema(self._schema, timezone="UTC"))
+
+
+class FilteringBatchReader(BatchReader):
+    """Looks only where rows can be that pass the query's filters."""
+
+    _bounds = Bounds()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        self._bounds = Bounds.of(filters)
+        return filters
+
+    def narrow(self, subscription: Subscription, start: Offsets, end: Offsets) -> None:
+        bounds = self._bounds
+        for partition in start:
+            start[partition] = max(start[partition], bounds.first_offset)
+            if bounds.end_offset is not None:
+                end[partition] = min(end[partition], bounds.end_offset)
+            if not bounds.allows(partition):
+                end[partition] = start[partition]
+        if bounds.first_timestamp is not None:
+            left = [partition for partition in start if start[partition] < end[partition]]
+            for partition, offset in subscription.ask(dict.fromkeys(left, bounds.first_timestamp)).items():
+                start[partition] = max(start[partition], offset) if offset >= 0 else end[partition]

@@ -193,7 +193,13 @@ class Cluster:
         return self.connection(address)
 
     def call_coordinator(
-        self, kind: int, key: str, request: Request, reply: type[R], failed: Callable[[R], int]
+        self,
+        kind: int,
+        key: str,
+        request: Request,
+        reply: type[R],
+        failed: Callable[[R], int],
+        patience: float | None = None,
     ) -> R:
         """Ask the coordinator and ask again while it moves or loads; `failed` finds the error code in a reply."""
 
@@ -207,14 +213,21 @@ class Cluster:
         def forget() -> None:
             self._coordinators.pop((kind, key), None)
 
-        return self.retry(f"ask the coordinator of {key!r}", ask, forget)
+        return self.retry(f"ask the coordinator of {key!r}", ask, forget, patience)
 
     # Patience.
 
-    def retry(self, what: str, action: Callable[[], T], forget: Callable[[], None] | None = None) -> T:
+    def retry(
+        self,
+        what: str,
+        action: Callable[[], T],
+        forget: Callable[[], None] | None = None,
+        patience: float | None = None,
+    ) -> T:
         """`action`'s result, however often it takes within the time allowed. `what` completes "Could not …"."""
         began = time.monotonic()
-        deadline = began + self.settings.api_timeout
+        allowed = self.settings.api_timeout if patience is None else patience
+        deadline = began + allowed
         pause = self.settings.retry_backoff
         while True:
             try:
@@ -228,7 +241,7 @@ class Cluster:
                     if now + pause > deadline:
                         raise
                 if now + pause > deadline:
-                    raise _told(what, self.settings.api_timeout, error) from None
+                    raise _told(what, allowed, error) from None
             self._topics.clear()
             if forget is not None:
                 forget()

@@ -52,6 +52,7 @@ class Connection:
         self._settings = settings
         self._client_id = settings.client_id.encode()
         self._numbers = itertools.count(1)
+        self._buffer = bytearray(64 * 1024)
         self._socket = self._open(host, port)
         try:
             self._agree_on_versions()
@@ -119,9 +120,8 @@ class Connection:
             raise self._lost(error) from None
 
     def receive_frame(self, number: int) -> memoryview:
-        """The reply to request `number`, its correlation id still in front."""
-        length = self._exactly(4)
-        size = int.from_bytes(length, "big")
+        """The reply to request `number`, its correlation id still in front; good until the next one is received."""
+        size = int.from_bytes(self._exactly(4), "big")
         if not 4 <= size <= LARGEST_REPLY:
             raise self._lost(f"it sent a frame of {size} bytes, which is no Kafka reply")
         frame = self._exactly(size)
@@ -130,17 +130,17 @@ class Connection:
         return frame
 
     def _exactly(self, size: int) -> memoryview:
-        buffer = memoryview(bytearray(size))
+        if size > len(self._buffer):
+            self._buffer = bytearray(size)
+        buffer = memoryview(self._buffer)[:size]
         filled = 0
         try:
             while filled < size:
                 count = self._socket.recv_into(buffer[filled:])
                 if not count:
-                    raise self._lost("it closed the connection")
+                    raise ConnectionResetError("it closed the connection")
                 filled += count
         except OSError as error:
-            if isinstance(error, BrokerUnavailable):
-                raise
             raise self._lost(error) from None
         return buffer
 

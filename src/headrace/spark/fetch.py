@@ -33,8 +33,8 @@ _TOPIC_IDS = 13
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
+    block_bytes: int
     committed: bool = False
-    block_bytes: int = 4 * 1024 * 1024
     max_wait_ms: int = 500
     poll_timeout: float = 120.0
     """How long to wait for records that should be there (kafkaConsumer.pollTimeoutMs)."""

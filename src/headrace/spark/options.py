@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 
+BLOCK_BYTES = 4 * 1024 * 1024
+"""What is fetched at a time, unless kafka.max.partition.fetch.bytes says otherwise."""
+
 _STRATEGIES = ("subscribe", "subscribePattern", "assign")
 _KNOWN = {
     name.lower()
@@ -86,8 +89,11 @@ class ReadOptions:
     committed: bool = False
     columns: tuple[str, ...] = COLUMNS
     group: str | None = None
+    fetch_retries: int = 3
+    fetch_interval: float = 0.01
+    """How often, and how far apart, an end that lies before the start is asked for again."""
     poll_timeout: float = 120.0
-    block_bytes: int = 4 * 1024 * 1024
+    block_bytes: int = BLOCK_BYTES
     max_wait_ms: int = 500
     check_crcs: bool = True
 
@@ -137,15 +143,13 @@ class ReadOptions:
             == "read_committed",
             columns=read_columns(options),
             group=options.get("group", "").strip() or None,
+            fetch_retries=_positive(options, "fetchOffset.numRetries") or 3,
+            fetch_interval=(_positive(options, "fetchOffset.retryIntervalMs") or 10) / 1000,
             poll_timeout=(_positive(options, "kafkaConsumer.pollTimeoutMs") or 120_000) / 1000,
-            block_bytes=_positive(options, "kafka.max.partition.fetch.bytes") or cls.block_bytes_default(),
+            block_bytes=_positive(options, "kafka.max.partition.fetch.bytes") or BLOCK_BYTES,
             max_wait_ms=_positive(options, "kafka.fetch.max.wait.ms") or 500,
             check_crcs=_boolean(options, "kafka.check.crcs", True),
         )
-
-    @staticmethod
-    def block_bytes_default() -> int:
-        return 4 * 1024 * 1024
 
 
 def read_columns(options: Mapping[str, str]) -> tuple[str, ...]:

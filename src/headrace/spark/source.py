@@ -45,9 +45,9 @@ class HeadraceSource(DataSource):
         return StructType([StructField(name, _TYPES[name]) for name in read_columns(self.options)])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from headrace.spark.batch import BatchReader
+        from headrace.spark.batch import batch_reader
 
-        return BatchReader(ReadOptions.of(self.options, streaming=False), schema)
+        return batch_reader(ReadOptions.of(self.options, streaming=False), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from headrace.spark.stream import StreamReader

@@ -1,0 +1,67 @@
+"""Committing a query's offsets to a consumer group, so that ordinary lag tools see it.
+
+Spark's checkpoint remains the truth; what is committed here is for people to look at. A commit that fails is
+told in the log and stops nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from headrace.spark.cluster import GROUP, Cluster
+from headrace.spark.connection import BrokerUnavailable
+from headrace.spark.offsets import Offsets
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+
+log = logging.getLogger(__name__)
+
+_PATIENCE = 5.0
+"""Seconds that a query waits for a coordinator before it goes on without."""
+
+
+class GroupOffsets:
+    """Keeps what was committed last and commits only what has changed."""
+
+    def __init__(self, cluster: Cluster, group: str) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._committed: Offsets = {}
+
+    def commit(self, offsets: Offsets) -> None:
+        changed = {p: offset for p, offset in offsets.items() if self._committed.get(p) != offset}
+        if not changed:
+            return
+        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+        for partition, offset in sorted(changed.items()):
+            entry = OffsetCommitRequestPartition(partition.partition, offset, -1, "")
+            topics.setdefault(partition.topic, []).append(entry)
+        request = OffsetCommitRequest(
+            self._group, topics=[OffsetCommitRequestTopic(name, entries) for name, entries in topics.items()]
+        )
+        try:
+            self._cluster.call_coordinator(
+                GROUP, self._group, request, OffsetCommitResponse, _first_error, _PATIENCE
+            )
+        except (BrokerUnavailable, KafkaError) as error:
+            log.warning(
+                "headrace: the offsets could not be committed to the group %r: %s", self._group, _why(error)
+            )
+            return
+        self._committed.update(changed)
+
+
+def _first_error(reply: OffsetCommitResponse) -> int:
+    codes = (part.error_code for topic in reply.topics for part in topic.partitions)
+    return next((code for code in codes if code), 0)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_MEMBER_ID:
+        return "it has consumers of its own; give the query a group that nobody else uses"
+    return str(error)
