@@ -80,7 +80,7 @@ def test_every_replica_holds_the_same_bytes(cluster):
     produce(cluster, "same", values)
     assert read(cluster, "same") == values
     until(lambda: len(set(logs(cluster, "same"))) == 1)
-    assert set(leader(cluster, "same").isrs) == {1, 2, 3}
+    until(lambda: set(leader(cluster, "same").isrs) == {1, 2, 3})
 
 
 def test_another_broker_leads_when_one_stops_and_the_returning_one_catches_up(cluster):
