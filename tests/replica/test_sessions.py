@@ -81,3 +81,19 @@ async def test_a_quiet_follower_is_told_of_the_high_watermark_but_not_woken_for_
     assert not woken
     append(partition)
     assert woken
+
+
+async def test_a_follower_that_consumers_read_from_is_woken_for_the_high_watermark(make_partition):
+    partition = make_partition("orders", replicas=(1, 2, 3))
+    append(partition)
+    session = FetchSession(1, by_id=False, follower=True, now=0, followers_serve=True)
+    woken = []
+    session.on_change = lambda: woken.append(True)
+    entry = asked(partition, offset=1)
+    session.add(entry)
+    session.candidates()
+    session.settle([read(entry, partition)])
+    for replica in (2, 3):
+        partition.follower_fetched(replica, 1, broker_epoch=1, now=1.0)
+    assert partition.log.high_watermark == 1
+    assert woken

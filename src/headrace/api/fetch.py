@@ -17,8 +17,10 @@ from functools import partial
 from headrace.api.context import FAILED_INSIDE, Context
 from headrace.api.operations import TOPIC, Operation
 from headrace.clock import Timer
+from headrace.config.broker_table import RACK_AWARE
 from headrace.replica.fetching import FetchEntry, Fetcher
 from headrace.replica.partition import Partition
+from headrace.replica.selector import Selector, rack_aware
 from headrace.replica.sessions import INITIAL_EPOCH, FetchSession
 from headrace.wire.codec import decode
 from headrace.wire.errors import KafkaError
@@ -52,6 +54,14 @@ def _permission(context: Context, by_id: bool, follower: bool) -> Callable[[byte
         return name is None or context.may(Operation.READ, TOPIC, name)
 
     return may_read
+
+
+def _selector(context: Context, rack: str) -> Selector | None:
+    """Only a consumer that says where it is can be sent elsewhere, and only when the broker is set to do so."""
+    services = context.services
+    if not rack or services.config.string("replica.selector.class") not in RACK_AWARE:
+        return None
+    return rack_aware(services.cluster.image, context.connection.listener_name, rack)
 
 
 class _Fetch:
@@ -96,6 +106,7 @@ class _Fetch:
             max_bytes=min(request.max_bytes, services.fetch_max_bytes),
             may_read=_permission(context, by_id, follower=replica_id >= 0) if services.guarded else None,
             throttle=replication.leader_throttle if replication is not None and replica_id >= 0 else None,
+            selector=_selector(context, request.rack_id) if replica_id < 0 else None,
         )
         self._session = self._open_session(request, by_id, follower=replica_id >= 0)
         self._entries = self._read_entries(request)
@@ -109,7 +120,8 @@ class _Fetch:
         if request.session_id:
             sessions.remove(request.session_id)
         if self._context.version >= 7 and request.session_epoch == INITIAL_EPOCH:
-            return sessions.create(by_id, follower)
+            selector = self._context.services.config.string("replica.selector.class")
+            return sessions.create(by_id, follower, followers_serve=selector in RACK_AWARE)
         return None
 
     def _read_entries(self, request: FetchRequest) -> list[FetchEntry]:
@@ -128,6 +140,7 @@ class _Fetch:
                     asked.partition_max_bytes,
                     asked.current_leader_epoch,
                     asked.last_fetched_epoch,
+                    asked.log_start_offset,
                 )
                 entries.append(entry)
                 if session is not None:
@@ -149,7 +162,7 @@ class _Fetch:
                 continue
             # A follower that does not know this epoch yet may still hold records this log does not have.
             if entry.leader_epoch == partition.leader_epoch and not self._fetcher.diverges(partition, entry):
-                places.append((partition, entry.offset))
+                places.append((partition, entry.offset, entry.log_start_offset))
         if replicas.replication is not None:
             replicas.replication.fetched(replica_id, broker_epoch, places)
 

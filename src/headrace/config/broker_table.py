@@ -33,6 +33,10 @@ DOUBLE, LIST, PASSWORD = ConfigType.DOUBLE, ConfigType.LIST, ConfigType.PASSWORD
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 CLUSTER, BROKER = UpdateMode.CLUSTER_WIDE, UpdateMode.PER_BROKER
 
+RACK_AWARE = ("org.apache.kafka.common.replica.RackAwareReplicaSelector", "RackAwareReplicaSelector")
+REPLICA_SELECTORS = (*RACK_AWARE, "org.apache.kafka.common.replica.LeaderSelector", "LeaderSelector")
+"""Values of replica.selector.class: Kafka's classes, by their full names and by the short ones."""
+
 _IDENTITY_AND_NETWORK = [
     Setting("node.id", INT, None, "This broker's number, unique in the cluster. Without it broker.id counts, and without both a lone broker is 1.", at_least(0), HIGH),
     Setting("broker.id", INT, -1, "The older name of node.id.", None, HIGH),
@@ -126,7 +130,7 @@ _REPLICATION_AND_CONTROLLER = [
     Setting("replica.socket.timeout.ms", INT, 30_000, "How long a follower waits for a reply.", None, HIGH),
     Setting("replica.socket.receive.buffer.bytes", INT, 65_536, "SO_RCVBUF of a follower's connection.", None, HIGH),
     Setting("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, "How often high watermarks are written down.", None, HIGH),
-    Setting("replica.selector.class", STRING, None, "How a consumer's nearest replica is chosen: `org.apache.kafka.common.replica.RackAwareReplicaSelector` or none."),
+    Setting("replica.selector.class", STRING, None, "Which replica consumers read from: the leader, or with `org.apache.kafka.common.replica.RackAwareReplicaSelector` (for short `RackAwareReplicaSelector`) one in the rack a consumer names (`client.rack`).", one_of(*REPLICA_SELECTORS)),
     Setting("num.replica.fetchers", INT, 1, "Connections to each leader a follower pulls from.", None, HIGH, CLUSTER),
     Setting("leader.replication.throttled.rate", LONG, LONG_MAX, "Bytes per second a leader sends to throttled replicas. Set while running only.", at_least(0), MEDIUM, CLUSTER),
     Setting("follower.replication.throttled.rate", LONG, LONG_MAX, "Bytes per second a follower takes for throttled replicas. Set while running only.", at_least(0), MEDIUM, CLUSTER),

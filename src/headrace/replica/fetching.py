@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from headrace.replica.partition import Partition
 from headrace.replica.replicas import Replicas
+from headrace.replica.selector import LEADER, Selector
 from headrace.replica.throttle import ReplicationThrottle
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.fetch import PartitionReply
@@ -22,6 +23,7 @@ class FetchEntry:
         "last_fetched_epoch",
         "leader_epoch",
         "left_out",
+        "log_start_offset",
         "max_bytes",
         "offset",
         "partition",
@@ -39,7 +41,16 @@ class FetchEntry:
         self.sent_high_watermark = -1
         self.sent_log_start = -1
 
-    def ask(self, offset: int, max_bytes: int, leader_epoch: int, last_fetched_epoch: int) -> None:
+    def ask(
+        self,
+        offset: int,
+        max_bytes: int,
+        leader_epoch: int,
+        last_fetched_epoch: int,
+        log_start_offset: int = -1,
+    ) -> None:
+        """What a request says; where its own log starts only a follower tells."""
+        self.log_start_offset = log_start_offset
         self.offset = offset
         self.max_bytes = max_bytes
         self.leader_epoch = leader_epoch
@@ -52,6 +63,7 @@ class Fetcher:
     __slots__ = (
         "_may_read",
         "_replicas",
+        "_selector",
         "_throttle",
         "by_id",
         "isolation",
@@ -71,6 +83,7 @@ class Fetcher:
         max_bytes: int,
         may_read: Callable[[bytes], bool] | None = None,
         throttle: ReplicationThrottle | None = None,
+        selector: Selector | None = None,
     ) -> None:
         self._replicas = replicas
         self.by_id = by_id
@@ -82,6 +95,8 @@ class Fetcher:
         """Whether the reader is allowed this topic; asked each time, because permissions change. None: it is."""
         self._throttle = throttle
         """For followers: what they may take while they catch up."""
+        self._selector = selector
+        """For consumers that name their rack: where they should read instead."""
 
     def read(
         self, entries: Iterable[FetchEntry], *, nowait: bool = True
@@ -99,7 +114,7 @@ class Fetcher:
             except KafkaError as error:
                 reply = self._refusal(entry, error.code)
             total += reply.records_size()
-            urgent = urgent or reply.error_code != 0 or reply.diverging_epoch is not None
+            urgent = urgent or reply.must_be_told
             replies.append((entry, reply))
         return replies, total, urgent
 
@@ -122,6 +137,10 @@ class Fetcher:
         if entry.last_fetched_epoch >= 0:
             reply.diverging_epoch = self._divergence(partition, entry)
             if reply.diverging_epoch is not None:
+                return reply
+        if self._selector is not None:
+            reply.preferred_read_replica = self._selector(partition, entry.offset)
+            if reply.preferred_read_replica != LEADER:
                 return reply
         size = min(entry.max_bytes, room)
         if self._throttled(partition):

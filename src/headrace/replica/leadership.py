@@ -17,23 +17,34 @@ UNKNOWN = -1
 class Follower:
     """One follower as its fetches show it."""
 
-    __slots__ = ("_end_at_last_fetch", "_last_fetch_at", "broker_epoch", "caught_up_at", "log_end_offset")
+    __slots__ = (
+        "_end_at_last_fetch",
+        "_last_fetch_at",
+        "broker_epoch",
+        "caught_up_at",
+        "log_end_offset",
+        "log_start_offset",
+    )
 
     def __init__(self, now: float, in_sync: bool) -> None:
         self.log_end_offset = UNKNOWN
+        self.log_start_offset = UNKNOWN
         self.broker_epoch = UNKNOWN
         self.caught_up_at = now if in_sync else float("-inf")
         """When it last had everything; a new leader gives the ISR it inherits time to fetch."""
         self._last_fetch_at = now
         self._end_at_last_fetch = UNKNOWN
 
-    def fetched(self, offset: int, leader_end: int, broker_epoch: int, now: float) -> None:
-        """It asks from `offset` on, so it has everything before."""
+    def fetched(
+        self, offset: int, leader_end: int, broker_epoch: int, now: float, log_start_offset: int = 0
+    ) -> None:
+        """It asks from `offset` on, so it has everything before, from where its log starts."""
         if offset >= leader_end:
             self.caught_up_at = now
         elif offset >= self._end_at_last_fetch >= 0:
             self.caught_up_at = max(self.caught_up_at, self._last_fetch_at)
         self.log_end_offset = offset
+        self.log_start_offset = log_start_offset
         self.broker_epoch = broker_epoch
         self._last_fetch_at = now
         self._end_at_last_fetch = leader_end

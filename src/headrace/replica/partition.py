@@ -150,7 +150,9 @@ class Partition:
 
     # Leading.
 
-    def follower_fetched(self, replica: int, offset: int, broker_epoch: int, now: float) -> bool:
+    def follower_fetched(
+        self, replica: int, offset: int, broker_epoch: int, now: float, log_start_offset: int = 0
+    ) -> bool:
         """A follower asks from `offset` on; whether it is now ready to join the ISR."""
         leadership = self.leadership
         follower = leadership.followers.get(replica) if leadership is not None else None
@@ -158,7 +160,7 @@ class Partition:
             return False
         if not self.log.log_start_offset <= offset <= self.log.log_end_offset:
             return False  # It is told OFFSET_OUT_OF_RANGE; what it has is not what this log has.
-        follower.fetched(offset, self.log.log_end_offset, broker_epoch, now)
+        follower.fetched(offset, self.log.log_end_offset, broker_epoch, now, log_start_offset)
         if replica in leadership.maximal_isr:
             self._advance()
             return False

@@ -111,12 +111,15 @@ class Replication:
 
     # Who follows this broker.
 
-    def fetched(self, replica: int, broker_epoch: int, places: Iterable[tuple[Partition, int]]) -> None:
-        """A follower's fetch: it has everything before the offsets it names, and as much as before of the rest."""
+    def fetched(self, replica: int, broker_epoch: int, places: Iterable[tuple[Partition, int, int]]) -> None:
+        """A follower's fetch: partition, the offset before which it has everything, where its log starts.
+
+        Of partitions it does not name it has as much as before.
+        """
         now = self._clock.monotonic()
         self._heard_from[replica] = now
-        for partition, offset in places:
-            if partition.follower_fetched(replica, offset, broker_epoch, now):
+        for partition, offset, log_start_offset in places:
+            if partition.follower_fetched(replica, offset, broker_epoch, now, log_start_offset):
                 leadership = partition.leadership
                 if leadership is not None:
                     self.isr_changes.propose(partition, leadership.isr | {replica})

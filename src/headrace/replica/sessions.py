@@ -26,6 +26,7 @@ Key = tuple[bytes, int]
 class FetchSession:
     __slots__ = (
         "_by_partition",
+        "_followers_serve",
         "_watched",
         "by_id",
         "changed",
@@ -37,10 +38,14 @@ class FetchSession:
         "on_change",
     )
 
-    def __init__(self, session_id: int, by_id: bool, follower: bool, now: float) -> None:
+    def __init__(
+        self, session_id: int, by_id: bool, follower: bool, now: float, followers_serve: bool = False
+    ) -> None:
         self.id = session_id
         self.by_id = by_id
         self.follower = follower
+        self._followers_serve = followers_serve
+        """Consumers read from followers, who therefore must hear of the high watermark at once."""
         self.epoch = 1
         self.last_used = now
         self.entries: dict[Key, FetchEntry] = {}
@@ -60,7 +65,9 @@ class FetchSession:
 
     def _can_wait(self, partition: Partition, entry: FetchEntry) -> bool:
         """Whether a follower has all records: then only the high watermark moved, which the next reply tells."""
-        return self.follower and partition.is_leader and entry.offset >= partition.log.log_end_offset
+        if not self.follower or self._followers_serve:
+            return False
+        return partition.is_leader and entry.offset >= partition.log.log_end_offset
 
     def add(self, entry: FetchEntry) -> None:
         key = (entry.topic, entry.index)
@@ -108,7 +115,7 @@ class FetchSession:
                 told.append((entry, reply))
                 entry.sent_high_watermark = reply.high_watermark
                 entry.sent_log_start = reply.log_start_offset
-                if reply.records or reply.error_code or reply.diverging_epoch is not None:
+                if reply.records or reply.must_be_told:
                     first.pop(key, None)
                     last[key] = None
         moved = {key: None for key in self.changed if key not in last}
@@ -144,9 +151,7 @@ class FetchSession:
 def _news(entry: FetchEntry, reply: PartitionReply) -> bool:
     return (
         bool(reply.records)
-        or reply.error_code != 0
-        or reply.diverging_epoch is not None
-        or reply.preferred_read_replica >= 0
+        or reply.must_be_told
         or reply.high_watermark != entry.sent_high_watermark
         or reply.log_start_offset != entry.sent_log_start
     )
@@ -163,7 +168,7 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def create(self, by_id: bool, follower: bool) -> FetchSession | None:
+    def create(self, by_id: bool, follower: bool, followers_serve: bool = False) -> FetchSession | None:
         """A new session, or None when all places are taken by sessions in use."""
         now = self._clock.monotonic()
         if len(self._sessions) >= self._slots and not self._evict(now, follower):
@@ -171,7 +176,8 @@ class FetchSessions:
         session_id = random.randrange(1, 2**31)
         while session_id in self._sessions:
             session_id = random.randrange(1, 2**31)
-        session = self._sessions[session_id] = FetchSession(session_id, by_id, follower, now)
+        session = FetchSession(session_id, by_id, follower, now, followers_serve)
+        self._sessions[session_id] = session
         return session
 
     def continued(self, session_id: int, epoch: int, by_id: bool) -> FetchSession:

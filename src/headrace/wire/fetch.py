@@ -91,6 +91,11 @@ class PartitionReply:
         self.diverging_epoch = diverging_epoch
         self.current_leader = current_leader
 
+    @property
+    def must_be_told(self) -> bool:
+        """Whether the client has to act on it, whatever else there is to say."""
+        return self.error_code != 0 or self.diverging_epoch is not None or self.preferred_read_replica >= 0
+
     def records_size(self) -> int:
         return sum(len(part) if isinstance(part, bytes) else part.size for part in self.records)
 
