@@ -141,6 +141,11 @@ class Cluster:
                 reasons.append(str(error))
         raise BrokerUnavailable("; ".join(reasons) or "no broker is named")
 
+    def brokers(self) -> list[tuple[str, int]]:
+        """Where the brokers are, asked anew."""
+        self._ask_topics([])
+        return list(self._nodes.values())
+
     def connection(self, address: tuple[str, int]) -> Connection:
         found = self._connections.get(address)
         if found is None or not found.open:

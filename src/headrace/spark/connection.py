@@ -49,6 +49,7 @@ class Connection:
     def __init__(self, host: str, port: int, settings: KafkaSettings) -> None:
         self.address = f"{host}:{port}"
         self.versions: dict[int, tuple[int, int]] = {}
+        self.features: dict[str, int] = {}
         self._settings = settings
         self._client_id = settings.client_id.encode()
         self._numbers = itertools.count(1)
@@ -178,6 +179,7 @@ class Connection:
             frame = self.receive_frame(self.send(ApiVersionsRequest(), 0))
         reply = self._decode(ApiVersionsResponse, version, frame)
         self.versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in reply.api_keys}
+        self.features = {entry.name: entry.max_version_level for entry in reply.finalized_features}
 
     def _log_in(self) -> None:
         login = self._settings.login

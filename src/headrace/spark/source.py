@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
 )
 from pyspark.sql.types import (
     ArrayType,
@@ -37,6 +41,10 @@ _TYPES: dict[str, DataType] = {
 class HeadraceSource(DataSource):
     """Reads and writes the topics of Headrace or of any Kafka cluster."""
 
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._instance = str(uuid.uuid4())
+
     @classmethod
     def name(cls) -> str:
         return "headrace"
@@ -53,3 +61,13 @@ class HeadraceSource(DataSource):
         from headrace.spark.stream import StreamReader
 
         return StreamReader(ReadOptions.of(self.options, streaming=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from headrace.spark.sink import batch_writer
+
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from headrace.spark.sink import stream_writer
+
+        return stream_writer(self.options, schema, overwrite, self._instance)
