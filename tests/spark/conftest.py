@@ -31,9 +31,13 @@ def spark(tmp_path_factory):
 
 
 @pytest.fixture
-def make_topic(bootstrap, request):
+def admin(bootstrap):
+    return AdminClient({"bootstrap.servers": bootstrap})
+
+
+@pytest.fixture
+def make_topic(admin, request):
     """New topics on the module's broker: `make_topic(3)` or `make_topic(1, {"cleanup.policy": "compact"})`."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
     made = []
 
     def make(partitions=1, config=None, name=None):
