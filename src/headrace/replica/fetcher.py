@@ -153,6 +153,7 @@ class ReplicaFetcher:
         if self._broker_epoch() != self._session_broker_epoch:
             # This broker registered anew; the leader takes it for in sync only under its present epoch.
             self._start_session_over()
+        await self._bring_to_disk()
         request = self._request()
         timeout = self._settings.max_wait_ms / 1000 + 30
         response = await connection.call(request, FETCH_VERSION, timeout)
@@ -202,11 +203,28 @@ class ReplicaFetcher:
             del self._resting[key]
             self._to_send[key] = None
 
+    async def _bring_to_disk(self) -> None:
+        """To ask from an offset on is to say that everything before it is here: in sync mode, on the disk."""
+        flushes = {key: self._partitions[key].bring_to_disk() for key in self._to_send}
+        waiting = {key: flush for key, flush in flushes.items() if flush is not None}
+        if not waiting:
+            return
+        await asyncio.wait(waiting.values())
+        for key, flush in waiting.items():
+            error, partition = flush.exception(), self._partitions.get(key)
+            if error is not None and partition is not None:
+                self._to_send.pop(key, None)
+                self._rest(key, partition, f"the disk: {error}")
+
     def _request(self) -> FetchRequest:
         settings = self._settings
         topics: dict[uuid.UUID, FetchTopic] = {}
+        later: dict[Key, None] = {}
         for key in self._to_send:
             partition = self._partitions[key]
+            if partition.awaits_disk:  # Followed anew while the others were brought there.
+                later[key] = None
+                continue
             log_ = partition.log
             topic = topics.setdefault(key[0], FetchTopic(topic_id=key[0]))
             topic.partitions.append(
@@ -222,7 +240,7 @@ class ReplicaFetcher:
         forgotten: dict[uuid.UUID, ForgottenTopic] = {}
         for topic_id, index in self._to_forget:
             forgotten.setdefault(topic_id, ForgottenTopic(topic_id=topic_id)).partitions.append(index)
-        self._to_send, self._to_forget = {}, {}
+        self._to_send, self._to_forget = later, {}
         return FetchRequest(
             max_wait_ms=settings.max_wait_ms,
             min_bytes=settings.min_bytes,
@@ -266,7 +284,7 @@ class ReplicaFetcher:
                 self._behind.add(key)
 
     def _rest(self, key: Key, partition: Partition, reason: str) -> None:
-        log.info("%s: broker %d answers %s", partition, self._leader_id, reason)
+        log.info("%s rests from following broker %d: %s", partition, self._leader_id, reason)
         self._resting[key] = self._clock.monotonic() + self._settings.backoff_ms / 1000
 
     def _cut(self, partition: Partition, epoch: int, end_offset: int) -> None:

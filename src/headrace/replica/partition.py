@@ -144,6 +144,21 @@ class Partition:
             log.set_high_watermark(reached)
             self._wake(self._watchers)
 
+    @property
+    def awaits_disk(self) -> bool:
+        """Whether, in sync mode, records are here that are not on the disk yet."""
+        return self.sync_before_ack and self.log.log_end_offset > self.log.recovery_point
+
+    def bring_to_disk(self) -> asyncio.Future[None] | None:
+        """What flush.messages asks of a follower. In sync mode: done when it may be told that the records are here."""
+        log = self.log
+        if log.log_end_offset - log.recovery_point < self._flush_messages:
+            return None
+        if self.sync_before_ack:
+            return self._flusher.flush_through(log, log.log_end_offset)
+        self._flush()
+        return None
+
     def truncate(self, offset: int) -> None:
         """Remove what the leader's history does not have."""
         self.log.truncate_to(offset)
