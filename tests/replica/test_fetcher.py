@@ -7,6 +7,7 @@ from headrace.peer.peers import Peers
 from headrace.replica.fetcher import FetcherSettings, ReplicaFetcher
 from headrace.replica.throttle import follower_throttle
 from headrace.testing.wire import batch
+from headrace.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -26,6 +27,46 @@ class OldLeader:
         partition.append(memoryview(bytearray(batch(b"acknowledged"))))
         answer = ListOffsetsPartitionResponse(0, 0, timestamp=-1, offset=0, leader_epoch=1)
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(partition.topic, [answer])])
+
+
+class SlowLeader:
+    """Answers a fetch with a record of its first term; before the answer is there, its second term has begun."""
+
+    def __init__(self, partition, fetcher):
+        self._partition = partition
+        self._fetcher = fetcher
+        self.asked = []
+
+    async def call(self, request, version, timeout=30.0):
+        self.asked += [p.current_leader_epoch for topic in request.topics for p in topic.partitions]
+        partition = self._partition
+        if len(self.asked) == 1:
+            state = PartitionState((2, 1), (1, 2), leader=2, leader_epoch=2, partition_epoch=2)
+            partition.take_role(state, 1, 1.0)
+            self._fetcher.follow(partition)
+        answer = PartitionData(0, high_watermark=1, log_start_offset=0, records=batch(b"of the first term"))
+        return FetchResponse(
+            responses=[FetchableTopicResponse(topic_id=partition.topic_id, partitions=[answer])]
+        )
+
+
+async def test_an_answer_counts_only_in_the_term_it_was_asked_in(make_partition):
+    clock = SystemClock()
+    partition = make_partition("orders", replicas=(1, 2))
+    partition.take_role(PartitionState((2, 1), (1, 2), leader=2, leader_epoch=1, partition_epoch=1), 1, 0.0)
+    settings = FetcherSettings(500, 1, 1 << 20, 1 << 20, 1000)
+    peers = Peers(1, MetadataImage, "PLAINTEXT", clock)
+    fetcher = ReplicaFetcher(2, 1, lambda: 1, peers, clock, settings, follower_throttle(1, clock))
+    try:
+        fetcher.follow(partition)
+        leader = SlowLeader(partition, fetcher)
+        await fetcher._fetch(leader)
+        assert partition.log.log_end_offset == 0
+        await fetcher._fetch(leader)
+        assert leader.asked == [1, 2]
+        assert partition.log.log_end_offset == 1
+    finally:
+        await fetcher.stop()
 
 
 async def test_a_late_answer_does_not_cut_the_log_of_a_new_leader(make_partition):

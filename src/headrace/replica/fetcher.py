@@ -83,6 +83,8 @@ class ReplicaFetcher:
         self._to_send: dict[Key, None] = {}
         """Partitions whose place the session does not know yet."""
         self._to_forget: dict[Key, None] = {}
+        self._asked_in: dict[Key, int] = {}
+        """The leader epoch in which each was last asked for: an answer to that counts in no other."""
         self._session_id = 0
         self._session_epoch = 0
         self._session_broker_epoch = -1
@@ -108,6 +110,7 @@ class ReplicaFetcher:
             self._resting.pop(key, None)
             self._behind.discard(key)
             self._held.discard(key)
+            self._asked_in.pop(key, None)
             self._to_forget[key] = None
 
     async def stop(self) -> None:
@@ -144,6 +147,7 @@ class ReplicaFetcher:
         self._session_id = self._session_epoch = 0
         self._to_send = dict.fromkeys(self._partitions)
         self._to_forget.clear()
+        self._asked_in.clear()
         self._resting.clear()
         self._behind.clear()
         self._held.clear()
@@ -174,7 +178,9 @@ class ReplicaFetcher:
             for reply in topic.partitions:
                 key = (topic.topic_id, reply.partition_index)
                 partition = self._partitions.get(key)
-                if partition is not None and self._take(key, partition, reply):
+                if partition is None or self._asked_in.get(key) != partition.leader_epoch:
+                    continue  # A change of roles has overtaken the answer; `follow` has asked for it anew.
+                if self._take(key, partition, reply):
                     out_of_range.append(partition)
         for partition in out_of_range:
             await self._find_place(connection, partition)
@@ -226,6 +232,7 @@ class ReplicaFetcher:
                 later[key] = None
                 continue
             log_ = partition.log
+            self._asked_in[key] = partition.leader_epoch
             topic = topics.setdefault(key[0], FetchTopic(topic_id=key[0]))
             topic.partitions.append(
                 FetchPartition(
