@@ -23,7 +23,7 @@ def disk():
 
 
 @contextlib.asynccontextmanager
-async def outbox_to_a_peer(disk, failures):
+async def outbox_to_a_peer(disk, failures, drained=lambda: None):
     """An outbox on a real socket; a failure cuts the connection, as the server does."""
     ours, theirs = socket.socketpair()
     loop = asyncio.get_running_loop()
@@ -36,7 +36,7 @@ async def outbox_to_a_peer(disk, failures):
         transport.abort()
 
     try:
-        yield Outbox(transport, disk, lambda: None, failed)
+        yield Outbox(transport, disk, drained, failed)
     finally:
         transport.abort()
         theirs.close()
@@ -78,3 +78,14 @@ async def test_the_same_when_a_thread_finds_it_out(tmp_path, disk):
         ):  # The one thread reads in order: whatever was asked for is read before this returns.
             await loop.run_in_executor(disk, int)
         assert len(failures) == 1
+
+
+async def test_a_reply_that_ends_in_nothing_drains_all_the_same(tmp_path, disk):
+    path = tmp_path / "segment.log"
+    path.write_bytes(b"x" * 1000)
+    file = NeverCached(Files().open(str(path)))
+    drained = asyncio.Event()
+    async with outbox_to_a_peer(disk, [], drained.set) as outbox:
+        outbox.send_parts([LogSlice(file, 0, 1000, 0, 1), b""])
+        await asyncio.wait_for(drained.wait(), 30)
+        assert not outbox.blocked

@@ -151,7 +151,7 @@ class Outbox:
                 self._parts.extend(self._replies.popleft().parts or ())
                 continue
             count = self._write_piece()
-            if count == 0:
+            if count is None:
                 return
             if (written := written + count) >= TURN and self._parts:
                 self._yielded = True
@@ -164,10 +164,10 @@ class Outbox:
         self._yielded = False
         self._pump()
 
-    def _write_piece(self) -> int:
+    def _write_piece(self) -> int | None:
         """Put the next parts together, small headers and slices alike, and write them at once.
 
-        Returns how much that was; 0 when a thread has to fetch it first, or it cannot be read.
+        Returns how much that was; None when a thread has to fetch it first, or it cannot be read.
         """
         piece = self._pieces.take()
         view = memoryview(piece)
@@ -194,13 +194,13 @@ class Outbox:
             except BlockingIOError:
                 if filled == 0:
                     self._fetch(part, size)
-                    return 0
+                    return None
                 break
             except OSError as error:
                 self._on_failure(error)
-                return 0
+                return None
             if not self._advance(part, count):
-                return 0
+                return None
             filled += count
             if count < size:
                 break

@@ -142,8 +142,9 @@ def encode_reply(
             out.append(0)
     if flexible:
         write_endpoint_tag(out, endpoints if version >= 16 else ())
-    parts.append(out)
-    total += len(out)
+    if out:
+        parts.append(out)
+        total += len(out)
     parts.insert(0, reply_start(total, correlation_id, flexible))
     return parts
 
