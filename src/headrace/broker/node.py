@@ -58,41 +58,58 @@ class Node:
         self._authorizer = authorizer or AllowAll()
         self._dispatcher = dispatcher
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
+        self._undo = contextlib.AsyncExitStack()
+        """How to end what was started, newest first; all of it is done, though a step of it fails."""
+        self._undo.callback(self._disk.shutdown)
         self.addresses: dict[str, tuple[str, int]] = {}
         """Where each listener is bound, by name; the port is the real one when 0 was asked for."""
         self.guessed_addresses: dict[str, tuple[str, int]] = {}
         """What clients are told of listeners on every address when nobody said what to tell them."""
 
     async def start(self) -> None:
-        """Returns when clients are served; StartError when that cannot be."""
-        self.logs = self._open_logs()
+        """Returns when clients are served; StartError when that cannot be, with everything begun taken back."""
         try:
-            identity = read_identity(self.logs, self.config)
-            sockets = self._bind()
-            self.broker_id = identity.broker_id
-            self.maintenance = LogMaintenance(self.logs, self._disk, _maintenance_settings(self.config))
-            self.replicas = Replicas(
-                self.broker_id, self.logs, self.config, self.maintenance.flusher, self.clock
-            )
-            self.replicas.replication = self._replication()
-            self.cluster = await join(
-                self.config,
-                self._registration(identity),
-                self.clock,
-                lambda _, new, __: self.replicas.apply(new),
-            )
-            self.cluster.link = self.peers.call
-            confirm_identity(self.logs, identity, self.cluster.image.cluster_id)
-            self._follow_settings()
-            await self._serve(sockets)
-            assert self.replicas.replication is not None
-            self.replicas.replication.start()
-        except (StoreError, KafkaError) as error:
-            self.logs.release()
-            raise StartError(str(error)) from None
-        except BaseException:
-            self.logs.release()
+            await self._start()
+        except BaseException as error:
+            await self._undo.aclose()
+            if isinstance(error, StoreError | KafkaError):
+                raise StartError(str(error)) from None
             raise
+
+    async def _start(self) -> None:
+        """Each step leaves on `_undo` what ends it, so that a later one may fail."""
+        undo = self._undo
+        self.logs = self._open_logs()
+        self._end_logs = self._give_logs_back
+        undo.callback(lambda: self._end_logs())
+        identity = read_identity(self.logs, self.config)
+        sockets = self._bind()
+        for _, bound in sockets:
+            undo.callback(bound.close)
+        self.broker_id = identity.broker_id
+        self.maintenance = LogMaintenance(self.logs, self._disk, _maintenance_settings(self.config))
+        self.replicas = Replicas(self.broker_id, self.logs, self.config, self.maintenance.flusher, self.clock)
+        self.replicas.replication = replication = self._replication()
+        self.cluster = await join(
+            self.config,
+            self._registration(identity),
+            self.clock,
+            lambda _, new, __: self.replicas.apply(new),
+        )
+        undo.push_async_callback(self.cluster.stop)
+        self.cluster.link = self.peers.call
+        confirm_identity(self.logs, identity, self.cluster.image.cluster_id)
+        self._follow_settings()
+        undo.push_async_callback(replication.stop)
+        await self._serve(sockets)
+        replication.start()
+
+    def _give_logs_back(self) -> None:
+        """Without having served. What was stopped cleanly before still is; what was not must stay known as such."""
+        if all(directory.clean for directory in self.logs.online_directories):
+            self.logs.close()
+        else:
+            self.logs.release()
 
     def _replication(self) -> Replication:
         config = self.config
@@ -172,11 +189,14 @@ class Node:
         self.cluster.subscribe(apply)
 
     async def _serve(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
+        undo = self._undo
         self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk)
+        undo.callback(self.groups.close)
         producer_ids = ProducerIds(self.cluster)
         self.transactions = attach_transactions(
             self.config, self.clock, self.replicas, self.groups, self.peers, producer_ids.next, self._disk
         )
+        undo.callback(self.transactions.coordinator.close)
         self.services = Services(
             self.broker_id,
             self.clock,
@@ -193,6 +213,8 @@ class Node:
         self.server = Server(self._dispatcher(self.services), _limits(self.config), self.clock, self._disk)
         self.cleaner = LogCleaner(self.logs, self._disk, _cleaner_settings(self.config))
         self._background = asyncio.gather(self.maintenance.run(), self.cleaner.run())
+        undo.push_async_callback(self._end_background)
+        undo.push_async_callback(self.server.close)
         for listener, bound in sockets:
             await self.server.listen(listener.name, bound)
 
@@ -207,24 +229,18 @@ class Node:
 
     async def stop(self) -> None:
         """Hand over, stop serving, bring everything to the disk, leave the clean-stop mark and the cluster."""
-        await self._hand_over()
-        await self._leave()
-        self.logs.close()
-        self._disk.shutdown()
+        self._end_logs = self.logs.close
+        try:
+            await self._hand_over()
+        finally:
+            await self._undo.aclose()
 
     async def crash(self) -> None:
         """End at once, as if the process were killed: what was written is in the files, and nothing else is done."""
-        await self._leave()
-        self.logs.release()
-        self._disk.shutdown()
+        self._end_logs = self.logs.release
+        await self._undo.aclose()
 
-    async def _leave(self) -> None:
-        await self.server.close()
-        self.groups.close()
-        self.transactions.coordinator.close()
-        if self.replicas.replication is not None:
-            await self.replicas.replication.stop()
-        await self.cluster.stop()
+    async def _end_background(self) -> None:
         self._background.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._background

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from headrace.clock import Clock
@@ -19,6 +20,7 @@ class Peers:
         self._listener = listener
         self._clock = clock
         self._connections: dict[int, PeerConnection] = {}
+        self._making: dict[int, asyncio.Task[PeerConnection]] = {}
 
     async def connect(self, broker_id: int) -> PeerConnection:
         """A connection of one's own, to where the broker is registered now."""
@@ -32,11 +34,25 @@ class Peers:
         """Ask a broker over the shared connection, made when there is none."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.open:
-            connection = await self.connect(broker_id)
-            self._connections[broker_id] = connection
+            connection = await self._share(broker_id)
         return await connection.call(request, version, timeout)
 
+    async def _share(self, broker_id: int) -> PeerConnection:
+        """Make the shared connection, once for all who ask for it meanwhile; who gives up waiting harms no other."""
+        making = self._making.get(broker_id)
+        if making is None:
+            making = self._making[broker_id] = asyncio.get_running_loop().create_task(self.connect(broker_id))
+            making.add_done_callback(lambda made: self._made(broker_id, made))
+        return await asyncio.shield(making)
+
+    def _made(self, broker_id: int, made: asyncio.Task[PeerConnection]) -> None:
+        self._making.pop(broker_id, None)
+        if not made.cancelled() and made.exception() is None:
+            self._connections[broker_id] = made.result()
+
     def close(self) -> None:
+        for making in self._making.values():
+            making.cancel()
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
