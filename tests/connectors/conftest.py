@@ -6,15 +6,24 @@ import os
 import sys
 import time
 import uuid
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from headrace.client import Admin, Producer
 from headrace.client.scan import scan
+from headrace.connectors import Chunk
 from headrace.connectors.config import declare
 from headrace.connectors.run import start
 from headrace.connectors.state import State
+from headrace.connectors.topic import to_json
 from headrace.testing.broker import BrokerThread
+
+PLUGINS = str(Path(__file__).parent / "plugins")
+"""Connectors of the tests' own, found by the driver and, through the environment, by Spark's workers."""
+sys.path.append(PLUGINS)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), PLUGINS]))
 
 
 @pytest.fixture(scope="session")
@@ -122,3 +131,81 @@ def run(spark, bootstrap, tmp_path):
             kept.release()
 
     return run_once
+
+
+@pytest.fixture
+def declared():
+    """A connector with its topic from tables."""
+
+    def make(name="connector", topic=None, **tables):
+        return declare({"topic": {"name": "orders", **(topic or {})}, **tables}, default_name=name).connector
+
+    return make
+
+
+@pytest.fixture
+def chunk():
+    """Consecutive records of one partition: mappings of fields, or None for a record without a value."""
+    import pyarrow as pa
+
+    def make(first, rows, *, schema, keys=None, topic="orders", partition=0, at=None):
+        names = [field.name for field in pa.schema(schema)]
+        table = [
+            {
+                "_topic": topic,
+                "_partition": partition,
+                "_offset": first + number,
+                "_timestamp": (at or (lambda number: datetime(2026, 11, 16, tzinfo=UTC)))(number),
+                "_key": keys[number] if keys else None,
+                "_value": None if row is None else to_json(row),
+                "_headers": [],
+                **{name: None if row is None else row.get(name) for name in names},
+            }
+            for number, row in enumerate(rows)
+        ]
+        columns = [
+            ("_topic", pa.string()),
+            ("_partition", pa.int32()),
+            ("_offset", pa.int64()),
+            ("_timestamp", pa.timestamp("us", "UTC")),
+            ("_key", pa.binary()),
+            ("_value", pa.binary()),
+            ("_headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+            *schema,
+        ]
+        batch = pa.RecordBatch.from_pylist(table, schema=pa.schema(columns))
+        return Chunk(topic, partition, first, first + len(rows), batch)
+
+    return make
+
+
+@pytest.fixture
+def writing():
+    """Open a sink as a task does, write chunks, and close it."""
+
+    def write(sink, *chunks):
+        sink.open()
+        try:
+            for chunk in chunks:
+                sink.write(chunk)
+            return sink.finish()
+        finally:
+            sink.close()
+
+    return write
+
+
+@pytest.fixture
+def polled():
+    """The rows of a source's next batches, until there is nothing new: (rows, where it is now)."""
+
+    def poll(source, at=None):
+        at = source.start() if at is None else at
+        rows = []
+        while (until := source.latest(at)) != at:
+            for stretch in source.split(at, until):
+                rows += source.rows(*stretch)
+            at = until
+        return rows, at
+
+    return poll

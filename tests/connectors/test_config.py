@@ -99,6 +99,34 @@ def test_a_sink_that_reads_json_needs_the_fields():
     ]
 
 
+@pytest.mark.parametrize(
+    ("schema", "sentence"),
+    [
+        ("id BIGIN", "the field id has the type BIGIN; did you mean BIGINT?"),
+        ("id", "the field id has the type missing; there are"),
+        ("id INT name STRING", "there is 'name' where a comma is due, after id"),
+        ("id INT, id STRING", "it has the field id twice"),
+        ("tags ARRAY<STRING", "'>' is missing at its end"),
+        ("_offset INT", "names with a leading _ are kept for metadata"),
+        ("price DECIMAL(50,2)", "must have 1 to 38 digits"),
+    ],
+)
+def test_a_schema_is_read_without_a_running_spark(schema, sentence):
+    topic = {"name": "orders", "value": "json", "schema": schema}
+    (told,) = problems({"topic": topic, "sink": {"type": "files", "path": "/out"}})
+    assert told.startswith("topic.schema cannot be read: ")
+    assert sentence in told
+
+
+def test_a_schema_has_sparks_types():
+    from headrace.connectors.ddl import parse
+
+    text = "id BIGINT NOT NULL, `odd name` decimal(10,2), tags ARRAY<STRUCT<a: INT, b: MAP<STRING, DATE>>>"
+    assert parse(text).simpleString() == (
+        "struct<id:bigint,odd name:decimal(10,2),tags:array<struct<a:int,b:map<string,date>>>>"
+    )
+
+
 def test_a_file_that_is_not_toml_or_not_there_is_a_sentence(tmp_path):
     (tmp_path / "bad.toml").write_text("[topic\n")
     with pytest.raises(ConfigError, match="is not TOML"):

@@ -7,6 +7,7 @@ the same transaction as the good rows.
 from __future__ import annotations
 
 import base64
+import logging
 import pickle
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING
@@ -18,12 +19,13 @@ from pyspark.sql.types import StructType
 
 from headrace.client.dead_letters import REASON, default_name
 from headrace.connectors.base import BadRow, Offset, PolledSource, Raw, Row
-from headrace.connectors.errors import ConnectorError
+from headrace.connectors.errors import ConnectorError, Unavailable
 from headrace.connectors.topic import TopicOut, key_of, to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+log = logging.getLogger("headrace.connectors")
 FORMAT = "headrace-connector"
 _SECRET = (
     "connector.secret"  # Spark hides options with this word from its plans, and settings may hold passwords
@@ -70,14 +72,22 @@ class PolledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, source: PolledSource, topic: TopicOut) -> None:
         self._source = source
         self._topic = topic
+        self._until_now = False
 
     def initialOffset(self) -> Offset:
         return self._source.start()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        return self._source.latest(start)
+        try:
+            return self._source.latest(start)
+        except Unavailable as error:
+            if self._until_now:
+                raise
+            log.warning("%s: %s; looking again at the next turn", self._source.name, error)
+            return start
 
     def prepareForTriggerAvailableNow(self) -> None:
+        self._until_now = True
         self._source.until_now()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:

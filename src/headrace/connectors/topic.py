@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
+from headrace.connectors import ddl
 from headrace.connectors.base import METADATA
 from headrace.connectors.settings import Seconds, setting
 
@@ -72,6 +73,11 @@ class TopicIn:
             yield 'schema is missing: value = "json" needs the fields, such as schema = "id BIGINT, name STRING"'
         if self.value != "json" and self.schema is not None:
             yield f'schema is given, but value is "{self.value}": a schema belongs to value = "json"'
+        if self.schema is not None:
+            try:
+                ddl.parse(self.schema)
+            except ValueError as error:
+                yield f"schema cannot be read: {error}"
 
 
 @dataclass(frozen=True)
@@ -166,10 +172,11 @@ def decode(records: DataFrame, topic: TopicIn) -> DataFrame:
     if topic.value == "text":
         text = f.col("value").cast("string")
         return records.select(*metadata, text.alias("value"), f.lit(False).alias(UNREADABLE))
-    assert topic.schema is not None
+    schema = schema_of(topic)
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE}
-    parsed = f.from_json(f.col("value").cast("string"), f"{topic.schema}, {UNREADABLE} STRING", options)
-    fields = [f.col(f"_fields.`{name}`").alias(name) for name in schema_of(topic).names]
+    names = list(schema.names)
+    parsed = f.from_json(f.col("value").cast("string"), schema.add(UNREADABLE, "string"), options)
+    fields = [f.col(f"_fields.`{name}`").alias(name) for name in names]
     bad = f.col(f"_fields.{UNREADABLE}").isNotNull() | (
         f.col("_value").isNotNull() & f.col("_fields").isNull()
     )
@@ -180,7 +187,4 @@ def decode(records: DataFrame, topic: TopicIn) -> DataFrame:
 
 def schema_of(topic: TopicIn) -> StructType:
     """The fields a sink will see."""
-    from pyspark.sql.types import StructType
-
-    plain = "value BINARY" if topic.value == "bytes" else "value STRING"
-    return cast("StructType", StructType.fromDDL(topic.schema or plain))
+    return ddl.parse(topic.schema or ("value BINARY" if topic.value == "bytes" else "value STRING"))

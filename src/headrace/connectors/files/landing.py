@@ -79,12 +79,18 @@ class Place:
 
     def publish(self, temporary: str, final: str) -> None:
         """Rename, so that readers see the file whole or not at all, and on a local disk after it is safe there."""
-        local = isinstance(self.files, pa.fs.LocalFileSystem)
-        if local:
-            _sync(temporary)
+        self.make_durable(temporary)
         self.files.move(temporary, final)
-        if local:
-            _sync(os.path.dirname(final))
+        self.make_durable(final.rpartition("/")[0])
+
+    def make_durable(self, path: str) -> None:
+        """An object store has what it acknowledged; a local disk is asked."""
+        if isinstance(self.files, pa.fs.LocalFileSystem):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 class Writer(Protocol):
@@ -185,11 +191,3 @@ _WRITERS: dict[str, Callable[[Any, pa.Schema], Writer]] = {
     "csv": pa.csv.CSVWriter,
     "parquet": lambda stream, schema: pq.ParquetWriter(stream, schema, compression="zstd"),
 }
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
