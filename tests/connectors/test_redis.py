@@ -131,7 +131,7 @@ def test_a_stream_goes_through_a_topic_to_a_list_once_although_a_worker_is_kille
         "key": "copy",
         "marker": str(tmp_path / "marker"),
     }
-    assert run("to-redis", {"name": topic, "max_records": 200}, sink=sink) is not None
+    assert run("to-redis", {"name": topic, "max_records": 250}, sink=sink) is not None
     assert client.llen("copy") > 0
-    assert run("to-redis", {"name": topic, "max_records": 200}, sink=sink) is None
+    assert run("to-redis", {"name": topic, "max_records": 250}, sink=sink) is None
     assert client.llen("copy") == len(set(client.lrange("copy", 0, -1))) == 500

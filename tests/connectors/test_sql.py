@@ -195,7 +195,7 @@ def test_a_topic_reaches_a_table_once_although_a_worker_is_killed_after_writing(
     produce(topic, range(300), partition=0)
     produce(topic, range(300, 500), partition=1)
     table = {"url": url, "table": "orders", "mode": "insert", "marker": str(tmp_path / "marker")}
-    kind = {"name": topic, "value": "json", "schema": "id BIGINT", "max_records": 200}
+    kind = {"name": topic, "value": "json", "schema": "id BIGINT", "max_records": 250}
     killed = run("to-sql", kind, sink={"type": "killed:KilledSql", **table})
     assert killed is not None
     assert execute("SELECT COUNT(*) FROM orders") > [(0,)]
