@@ -1,8 +1,11 @@
 """A disk that is full or fails: producers are told, other partitions go on, nothing acknowledged is damaged."""
 
 import errno
+import os
+from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.testing.disk import FaultyFiles
@@ -104,3 +107,38 @@ def test_after_a_full_disk_a_restart_finds_everything_acknowledged(client, runni
     running.start()
     with WireClient(running.bootstrap) as again:
         assert values(again, "sick") == [b"before"]
+
+
+def test_a_coordinator_knows_only_what_its_log_has_after_the_disk_failed(running):
+    """A commit that recovery does not find must not be answered from memory, nor be built upon."""
+    group = {"bootstrap.servers": running.bootstrap, "group.id": "billing", "enable.auto.commit": False}
+    consumer = Consumer(group)
+
+    def commit(offset):
+        consumer.commit(offsets=[TopicPartition("sound", 0, offset)], asynchronous=False)
+
+    def committed():
+        return consumer.committed([TopicPartition("sound", 0)], 30)[0].offset
+
+    async def written(node):
+        return next(
+            log for log in node.logs.logs.values() if log.topic == "__consumer_offsets" and log.log_end_offset
+        )
+
+    commit(4)
+    log = running.run(written)
+    (segment,) = Path(log.directory).glob("*.log")
+    kept = log.load().active.size
+    commit(5)
+    assert committed() == 5
+
+    async def lose_the_last_record(node):
+        log.take_offline("the disk failed")
+        os.truncate(segment, kept)
+        await node.maintenance.retry_offline()
+
+    running.run(lose_the_last_record)
+    assert committed() == 4
+    commit(6)
+    assert committed() == 6
+    consumer.close()

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from headrace.log.checkpoints import (
     HIGH_WATERMARK,
@@ -49,6 +49,18 @@ class MaintenanceSettings:
     """How often a log that went offline is tried again."""
 
 
+class Reopening(Protocol):
+    """Whoever keeps something of what a log holds: after recovery that may be more than the log."""
+
+    def reopening(self, log: PartitionLog) -> None:
+        """A log that failed is about to be tried again; until that succeeds it refuses everything."""
+        ...
+
+    def reopened(self, log: PartitionLog) -> None:
+        """It is back."""
+        ...
+
+
 class LogMaintenance:
     def __init__(
         self, manager: LogManager, executor: Executor, settings: MaintenanceSettings | None = None
@@ -58,6 +70,7 @@ class LogMaintenance:
         self.flusher = GroupFlusher(executor)
         self._executor = executor
         self._clock = manager.environment.clock
+        self.observer: Reopening | None = None
         self._written: dict[tuple[str, str], dict[TopicPartition, int]] = {}
 
     async def run(self) -> None:
@@ -179,10 +192,18 @@ class LogMaintenance:
                 await self._retry_directory(directory)
         for log in list(self.manager.logs.values()):
             if log.offline_reason is not None and self.manager.directory_of(log).offline_reason is None:
-                try:
-                    await self._in_thread(log.reopen)
-                except KafkaError as error:
-                    logger.warning("%s", error.message)
+                await self._retry_log(log)
+
+    async def _retry_log(self, log: PartitionLog) -> None:
+        if self.observer is not None:
+            self.observer.reopening(log)
+        try:
+            await self._in_thread(log.reopen)
+        except KafkaError as error:
+            logger.warning("%s", error.message)
+            return
+        if self.observer is not None:
+            self.observer.reopened(log)
 
     async def _retry_directory(self, directory: LogDirectory) -> None:
         try:

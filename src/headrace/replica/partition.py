@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -122,6 +123,10 @@ class Partition:
         """The partition is deleted or moved away: whoever waits is told."""
         self.leadership = None
         self._give_up(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def log_failed(self) -> None:
+        """The log comes back from recovery, perhaps without what was written last: nobody may wait for that any more."""
+        self._give_up(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _give_up(self, code: ErrorCode) -> None:
         waiting, self._committed = self._committed, deque()
@@ -252,10 +257,14 @@ class Partition:
 
     def when_committed(self, offset: int, callback: Committed) -> None:
         """Call back when the record at `offset` is committed: at once if it is already."""
+        waiting = self._committed
         if offset < self.log.high_watermark:
             callback(ErrorCode.NONE)
+        elif not waiting or waiting[-1][0] <= offset:
+            waiting.append((offset, callback))
         else:
-            self._committed.append((offset, callback))
+            # A batch that was sent twice, and others came in between: its place is beside the first.
+            waiting.insert(bisect_right(waiting, offset, key=lambda each: each[0]), (offset, callback))
 
     def forget(self, offset: int, callback: Committed) -> bool:
         """Whoever waited gives up (a timeout); False when it was called already."""

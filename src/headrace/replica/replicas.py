@@ -194,6 +194,28 @@ class Replicas:
         if partition.is_leader and partition.leader_epoch != led_epoch:
             listener.elected(partition)
 
+    # Logs that failed and come back.
+
+    def reopening(self, log: PartitionLog) -> None:
+        """Forget what rests on records that recovery may not find: who waits for them, a coordinator's state."""
+        partition = self._holder(log)
+        if partition is None:
+            return
+        partition.log_failed()
+        listener = self._listeners.get(partition.topic)
+        if listener is not None and partition.is_leader:
+            listener.resigned(partition)
+
+    def reopened(self, log: PartitionLog) -> None:
+        partition = self._holder(log)
+        listener = self._listeners.get(partition.topic) if partition is not None else None
+        if partition is not None and listener is not None and partition.is_leader:
+            listener.elected(partition)
+
+    def _holder(self, log: PartitionLog) -> Partition | None:
+        partition = self._by_name.get(log.topic.encode(), {}).get(log.partition)
+        return partition if partition is not None and partition.log is log else None
+
     def _configure_topic(self, image: MetadataImage, topic: Topic) -> None:
         held = self._by_id.get(topic.id.bytes)
         if held:
