@@ -122,6 +122,18 @@ def need_kafka() -> str:
     return f"{libraries}/*"
 
 
+def need_spark_connector() -> str:
+    """The jars of Spark's own Kafka connector from Maven, as spark.jars takes them."""
+    libraries = BUILD / "spark" / "libs"
+    if len(list(libraries.glob("*.jar"))) < 4:
+        need_packages([JAVA, MAVEN])
+        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+        pom = HERE / "spark" / "pom.xml"
+        run(["mvn", "-q", "-B", "-f", str(pom), goal, f"-DoutputDirectory={libraries}"], limit=900)
+    need_packages([JAVA])
+    return ",".join(str(jar) for jar in sorted(libraries.glob("*.jar")))
+
+
 def java(*arguments: str, heap: str = "256M") -> list[str]:
     """The command line of one of Kafka's tools: quick to start, quiet unless something is wrong."""
     log4j = HERE / "kafka" / "log4j2.properties"

@@ -7,9 +7,10 @@ from bench.systems.nats import Nats
 from bench.systems.rabbitmq import RabbitMQ
 from bench.systems.redis import Redis
 from bench.systems.services import JavaDubbo, PythonGrpc
+from bench.systems.spark import SparkKafka
 
 ALL: tuple[type[System], ...] = (Headrace, Kafka, Redis, Nats, RabbitMQ)
-# What tables may name: the brokers, and what services are measured beside.
-NAMED: tuple[type[System], ...] = (*ALL, JavaDubbo, PythonGrpc)
+# What tables may name: the brokers, and what services and Spark's data source are measured beside.
+NAMED: tuple[type[System], ...] = (*ALL, JavaDubbo, PythonGrpc, SparkKafka)
 
 __all__ = ["ALL", "NAMED", "Headrace", "Kafka", "Nats", "RabbitMQ", "Redis", "Running", "System"]
