@@ -35,6 +35,13 @@ class Program:
         env = {"MAX_KAFKA_VERSION": release} if release else {}
         return finish([*_command(self.name), *arguments], stdin=stdin, env=env, limit=limit)
 
+    def start(self, *arguments: str, errors: Path) -> subprocess.Popen[str]:
+        """Starts it and returns at once; its output is the caller's to read, its standard error goes to a file."""
+        with errors.open("w") as file:
+            return subprocess.Popen(
+                [*_command(self.name), *arguments], stdout=subprocess.PIPE, stderr=file, text=True
+            )
+
     def write(
         self,
         bootstrap: str,

@@ -1,8 +1,8 @@
 import java.util.Arrays;
 
 /**
- * Apache Kafka's own Java clients against any broker: records in and out as JSON lines, offset look-ups, admin calls, groups.
- * Usage: Interop write|read|offsets|admin|group|storm BOOTSTRAP …; a failed check ends with one sentence and code 1.
+ * Apache Kafka's own Java clients against any broker: records in and out as JSON lines, offset look-ups, admin calls, groups, transactions.
+ * Usage: Interop write|read|offsets|admin|group|storm|transactions|isolated|chain BOOTSTRAP …; a failed check ends with one sentence and code 1.
  */
 public final class Interop {
     private Interop() {}
@@ -16,6 +16,9 @@ public final class Interop {
                 case "offsets" -> Offsets.print(args[1], rest[0], rest[1]);
                 case "admin" -> AdminChecks.run(args[1], rest[0]);
                 case "group" -> Groups.consume(args[1], rest[0], rest[1], rest[2], Integer.parseInt(rest[3]));
+                case "transactions" -> Transactions.write(args[1], rest[0], Integer.parseInt(rest[1]));
+                case "isolated" -> Transactions.read(args[1], rest[0], rest[1]);
+                case "chain" -> Transactions.chain(args[1], rest[0], rest[1], Long.parseLong(rest[2]));
                 case "storm" -> Storm.run(args[1], rest[0], rest[1], rest[2]);
                 default -> throw new IllegalArgumentException("no such command: " + args[0]);
             }

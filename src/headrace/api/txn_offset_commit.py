@@ -11,6 +11,8 @@ from headrace.api.context import Context
 from headrace.api.group_client import client_of
 from headrace.api.operations import GROUP, TOPIC, TRANSACTIONAL_ID, Operation
 from headrace.cluster.internal_topics import CONSUMER_OFFSETS
+from headrace.log.producers import VerificationGuard
+from headrace.transactions.metadata import TopicPartition
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -48,17 +50,19 @@ async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
     index = services.groups.partition_for(request.group_id)
     partition = services.replicas.find(CONSUMER_OFFSETS.encode(), index, by_id=False)
     producer_id, epoch = request.producer_id, request.producer_epoch
-    guard = partition.log.start_verification(producer_id, 0, epoch, supports_epoch_bump=context.version >= 5)
-    if guard is None:
-        return
-    answers = await services.transactions.enlisting.ask(
-        request.transactional_id,
-        producer_id,
-        epoch,
-        [(CONSUMER_OFFSETS, index)],
-        verify_only=context.version < 5,
+    guard: VerificationGuard | None = None
+
+    def begin() -> dict[tuple[int, int], list[TopicPartition]]:
+        nonlocal guard
+        guard = partition.log.start_verification(
+            producer_id, 0, epoch, supports_epoch_bump=context.version >= 5
+        )
+        return {} if guard is None else {(producer_id, epoch): [(CONSUMER_OFFSETS, index)]}
+
+    answers = await services.transactions.enlisting.ask_in_time(
+        request.transactional_id, context.version < 5, begin
     )
-    code = answers[CONSUMER_OFFSETS, index]
+    code = answers.get((CONSUMER_OFFSETS, index), ErrorCode.NONE)
     if code in ASK_AGAIN:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if code is ErrorCode.NONE and not partition.log.is_verified(producer_id, epoch, guard):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from headrace.log.producers import VerificationGuard
 from headrace.replica.partition import Partition
 from headrace.transactions.metadata import TopicPartition
-from headrace.wire.batch import parse_header
+from headrace.wire.batch import BatchHeader, parse_header
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.produce import TOPIC_IDS, ProduceRequest
 
@@ -41,8 +41,8 @@ class Verification:
         self._services = services
         self._version = version
         self._transactional_id = request.transactional_id or ""
+        self._writes: dict[Partition, BatchHeader] = {}
         self._guards: dict[Partition, VerificationGuard] = {}
-        self._producers: dict[tuple[int, int], list[TopicPartition]] = {}
         self._codes: dict[TopicPartition, ErrorCode] = {}
         self._task: asyncio.Task[None] | None = None
         by_id = version >= TOPIC_IDS
@@ -64,36 +64,43 @@ class Verification:
             and self._version < ENLISTED_BY_WRITING
         ):
             return
-        guard = partition.log.start_verification(
-            header.producer_id,
-            header.base_sequence,
-            header.producer_epoch,
-            supports_epoch_bump=self._version >= ENLISTED_BY_WRITING,
-        )
-        if guard is not None:
-            self._guards[partition] = guard
-            producer = (header.producer_id, header.producer_epoch)
-            self._producers.setdefault(producer, []).append((partition.topic, partition.index))
+        if not partition.log.has_ongoing_transaction(header.producer_id, header.producer_epoch):
+            self._writes[partition] = header
 
     @property
     def needed(self) -> bool:
-        return bool(self._guards)
+        return bool(self._writes)
 
     def start(self, then: Callable[[], None], failed: Callable[[], None]) -> None:
         """Ask, then call back on the loop; `failed` when that could not be done, for a reason that is logged."""
         self._task = asyncio.get_running_loop().create_task(self._ask(then, failed))
 
     async def _ask(self, then: Callable[[], None], failed: Callable[[], None]) -> None:
-        verify_only = self._version < ENLISTED_BY_WRITING
         try:
-            for (producer_id, epoch), partitions in self._producers.items():
-                self._codes |= await self._services.transactions.enlisting.ask(
-                    self._transactional_id, producer_id, epoch, partitions, verify_only
-                )
+            self._codes = await self._services.transactions.enlisting.ask_in_time(
+                self._transactional_id, self._version < ENLISTED_BY_WRITING, self._begin
+            )
             then()
         except Exception:
             log.exception("a transactional produce failed inside the broker")
             failed()
+
+    def _begin(self) -> dict[tuple[int, int], list[TopicPartition]]:
+        """Take a guard for each write; the partitions to ask for, by producer."""
+        producers: dict[tuple[int, int], list[TopicPartition]] = {}
+        self._guards.clear()
+        for partition, header in self._writes.items():
+            guard = partition.log.start_verification(
+                header.producer_id,
+                header.base_sequence,
+                header.producer_epoch,
+                supports_epoch_bump=self._version >= ENLISTED_BY_WRITING,
+            )
+            if guard is not None:
+                self._guards[partition] = guard
+                producer = (header.producer_id, header.producer_epoch)
+                producers.setdefault(producer, []).append((partition.topic, partition.index))
+        return producers
 
     def guard_for(self, partition: Partition) -> VerificationGuard | None:
         """What to append with; the coordinator's refusal as the error this client understands."""

@@ -53,7 +53,7 @@ def attach_transactions(
     )
     replicas.listen(TRANSACTION_STATE, _Leadership(coordinator, disk))
     coordinator.start()
-    enlisting = Enlisting(replicas.broker_id, lambda: replicas.image, coordinator, peers)
+    enlisting = Enlisting(replicas.broker_id, lambda: replicas.image, coordinator, peers, clock)
     return Transactions(coordinator, writer, enlisting)
 
 

@@ -144,8 +144,8 @@ class TransactionCoordinator:
                 f"transaction.timeout.ms {timeout_ms} is not between 1 and the broker's transaction.max.timeout.ms "
                 f"{self._config.max_timeout_ms}.",
             )
+        await self.let_end(transactional_id)
         shard = self._shard(transactional_id)
-        await self._let_end(shard, transactional_id)
         fresh_id = await self._id_if_needed(shard, transactional_id)
         current = shard.state.transactions.get(transactional_id)
         if current is not None and current.status is Status.ONGOING:
@@ -192,8 +192,10 @@ class TransactionCoordinator:
         partitions: Iterable[TopicPartition],
         client_version: int = 0,
     ) -> None:
+        # A write that enlists itself does not wait: the last marker voids the guard it holds, and it must begin anew.
+        if client_version < 2:
+            await self.let_end(transactional_id)
         shard = self._shard(transactional_id)
-        await self._let_end(shard, transactional_id)
         await self._store(
             shard,
             lambda: rules.add_partitions(
@@ -216,8 +218,8 @@ class TransactionCoordinator:
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool, client_version: int
     ) -> tuple[int, int]:
         """Decide the transaction; the id and epoch the producer goes on with."""
+        await self.let_end(transactional_id)
         shard = self._shard(transactional_id)
-        await self._let_end(shard, transactional_id)
         fresh_id = NO_PRODUCER_ID
         if client_version >= 2:
             fresh_id = await self._id_if_needed(shard, transactional_id)
@@ -305,9 +307,9 @@ class TransactionCoordinator:
         self._ending[key] = task
         task.add_done_callback(lambda done: self._ending.pop(key) if self._ending.get(key) is done else None)
 
-    async def _let_end(self, shard: TransactionShard, transactional_id: str) -> None:
+    async def let_end(self, transactional_id: str) -> None:
         """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
-        known = shard.state.transactions.get(transactional_id)
+        known = self._shard(transactional_id).state.transactions.get(transactional_id)
         if known is not None and known.status.ending:
             ending = self._ending.get((self.partition_for(transactional_id), transactional_id))
             if ending is not None:

@@ -6,8 +6,10 @@ version 2 just write, and the broker names the partition for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 
+from headrace.clock import Clock
 from headrace.cluster.image import MetadataImage
 from headrace.cluster.internal_topics import TRANSACTION_STATE
 from headrace.peer.peers import Peers
@@ -22,6 +24,9 @@ from headrace.wire.messages.add_partitions_to_txn import (
 )
 
 VERSION = 5
+ATTEMPTS = 5
+BACKOFF_SECONDS = 0.02
+"""As add.partitions.to.txn.retry.backoff.ms of Kafka: how long before a coordinator elsewhere is asked again."""
 
 Answers = dict[TopicPartition, ErrorCode]
 
@@ -33,11 +38,38 @@ class Enlisting:
         image: Callable[[], MetadataImage],
         coordinator: TransactionCoordinator,
         peers: Peers,
+        clock: Clock,
     ) -> None:
         self._broker_id = broker_id
         self._image = image
         self._coordinator = coordinator
         self._peers = peers
+        self._clock = clock
+
+    async def ask_in_time(
+        self,
+        transactional_id: str,
+        verify_only: bool,
+        begin: Callable[[], Mapping[tuple[int, int], Sequence[TopicPartition]]],
+    ) -> Answers:
+        """Ask for the partitions of each producer (id and epoch), for which `begin` takes guards; while the last
+        transaction is still being ended, wait a little, begin again and ask again."""
+        for attempt in range(1, ATTEMPTS + 1):
+            answers: Answers = {}
+            for (producer_id, epoch), partitions in begin().items():
+                answers |= await self.ask(transactional_id, producer_id, epoch, partitions, verify_only)
+            if attempt == ATTEMPTS or ErrorCode.CONCURRENT_TRANSACTIONS not in answers.values():
+                break
+            await self._let_end(transactional_id)
+        return answers
+
+    async def _let_end(self, transactional_id: str) -> None:
+        state = self._image().partition(TRANSACTION_STATE, self._coordinator.partition_for(transactional_id))
+        if state is not None and state.leader == self._broker_id:
+            with contextlib.suppress(KafkaError):
+                await self._coordinator.let_end(transactional_id)
+        else:
+            await self._clock.sleep(BACKOFF_SECONDS)
 
     async def ask(
         self,

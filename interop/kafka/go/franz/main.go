@@ -1,4 +1,4 @@
-// franz COMMAND BOOTSTRAP …: franz-go against any broker; records in and out as JSON lines, offsets, admin calls, groups.
+// franz COMMAND BOOTSTRAP …: franz-go against any broker; records in and out as JSON lines, offsets, admin calls, groups, transactions.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	records.Main(map[string]records.Command{"write": write, "read": read, "offsets": offsets, "admin": admin, "group": group})
+	records.Main(map[string]records.Command{"write": write, "read": read, "offsets": offsets, "admin": admin, "group": group, "chain": etl})
 }
 
 var codecs = map[string]kgo.CompressionCodec{
