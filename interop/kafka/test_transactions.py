@@ -103,7 +103,8 @@ def copy(program: Program, bootstrap: str, disturb: Callable[[], None], errors: 
     disturb_at = [RECORDS // 5, RECORDS // 2]
     try:
         for line in running.stdout:
-            copied += int(line.removeprefix("committed "))
+            if line.startswith("committed "):  # the others are the client's log
+                copied += int(line.removeprefix("committed "))
             if disturb_at and copied >= disturb_at[0]:
                 disturb_at.pop(0)
                 disturb()

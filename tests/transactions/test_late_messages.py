@@ -1,5 +1,7 @@
 """KIP-890, said byte by byte: a message or an end that arrives late never lands in the next transaction."""
 
+import asyncio
+import threading
 import time
 
 import pytest
@@ -107,6 +109,31 @@ class TestVersion2:
         assert produce(client, topic, new, 0, 12) is ErrorCode.NONE
         assert produce(client, topic, old, 1, 12) is ErrorCode.INVALID_PRODUCER_EPOCH
         end(client, topic, new, True, 5)
+        until(lambda: stable_and_end(client, topic) == (4, 4))
+
+    def test_a_write_that_comes_before_the_last_markers_begins_anew_when_they_are_there(
+        self, broker, client, topic
+    ):
+        coordinator = broker.node.transactions.coordinator
+        send, held = coordinator._send_markers, threading.Event()
+
+        async def hold(transaction, epoch):
+            while not held.is_set():  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            await send(transaction, epoch)
+
+        producer = init(client, topic)
+        assert produce(client, topic, producer, 0, 12) is ErrorCode.NONE
+        coordinator._send_markers = hold
+        try:
+            code, producer = end(client, topic, producer, True, 5)
+            assert code is ErrorCode.NONE
+            threading.Timer(0.03, held.set).start()
+            assert produce(client, topic, producer, 0, 12) is ErrorCode.NONE
+        finally:
+            held.set()
+            coordinator._send_markers = send
+        assert end(client, topic, producer, True, 5)[0] is ErrorCode.NONE
         until(lambda: stable_and_end(client, topic) == (4, 4))
 
     def test_a_late_end_does_not_end_the_next_transaction(self, client, topic):

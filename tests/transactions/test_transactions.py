@@ -1,13 +1,19 @@
 """Transactions as clients use them: all or nothing, zombies fenced, read_committed never shows what was aborted."""
 
 import asyncio
+import random
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AIOTopicPartition
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaConsumer, KafkaProducer
+from kafka import TopicPartition as PythonTopicPartition
+from kafka.structs import OffsetAndMetadata
 
 
 @pytest.fixture
@@ -157,6 +163,93 @@ async def test_aiokafka_commits_and_aborts(bootstrap, names):
     assert (await consumer.getone()).value == b"kept"
     assert await consumer.getmany(timeout_ms=200) == {}
     await consumer.stop()
+
+
+def test_kafka_python_commits_and_aborts_with_offsets(bootstrap, names):
+    source, target = names
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=source,
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+    )
+    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"python-{source}")
+    producer.init_transactions()
+    for value, commit in ((b"kept", True), (b"dropped", False), (b"kept too", True)):
+        producer.begin_transaction()
+        producer.send(target, value, partition=0)
+        offsets = {PythonTopicPartition(source, 0): OffsetAndMetadata(3 if commit else 99, "", -1)}
+        producer.send_offsets_to_transaction(offsets, source)
+        if commit:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    producer.close()
+    partition = PythonTopicPartition(target, 0)
+    consumer.assign([partition])
+    consumer.seek_to_beginning(partition)
+    found = []
+    while len(found) < 2:
+        found += [each.value for records in consumer.poll(1000).values() for each in records]
+    assert found == [b"kept", b"kept too"]
+    assert consumer.committed(PythonTopicPartition(source, 0)) == 3
+    consumer.close()
+
+
+def test_readers_of_committed_records_never_see_an_aborted_one(make_broker):
+    """Several producers at once, a broker killed in the middle, and a reader that follows all the time."""
+    broker = make_broker()
+    topic = broker.create_topic(partitions=2)
+    committed, lock = set(), threading.Lock()
+
+    def write(number):
+        producer = transactional(broker.bootstrap, f"{topic}-{number}")
+        chance = random.Random(number)
+        for round_ in range(30):
+            values = {f"{number}-{round_}-{index}" for index in range(chance.randint(1, 4))}
+            producer.begin_transaction()
+            for value in values:
+                producer.produce(topic, value, partition=chance.randint(0, 1))
+            producer.flush(60)
+            if chance.random() < 0.5:
+                producer.commit_transaction(60)
+                with lock:
+                    committed.update(value.encode() for value in values)
+            else:
+                producer.abort_transaction(60)
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": topic,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in (0, 1)])
+    with ThreadPoolExecutor(3) as writers:
+        writing = [writers.submit(write, number) for number in range(3)]
+        seen, restarted = [], False
+        while not all(each.done() for each in writing):
+            if len(seen) > 20 and not restarted:
+                broker.kill()
+                broker.start()
+                restarted = True
+            if (message := consumer.poll(0.1)) is not None and message.error() is None:
+                seen.append(message.value())
+        for each in writing:
+            each.result()
+    while len(seen) < len(committed):
+        message = consumer.poll(60)
+        assert message is not None
+        if message.error() is None:
+            seen.append(message.value())
+    consumer.close()
+    assert restarted
+    assert sorted(seen) == sorted(committed)
+    assert read(broker.bootstrap, topic) == sorted(committed)
+    assert len(read(broker.bootstrap, topic, "read_uncommitted")) > len(committed)
 
 
 def test_a_restart_between_decision_and_markers_finishes_the_transaction(make_broker):

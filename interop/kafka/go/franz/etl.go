@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +41,7 @@ func etl(bootstrap string, args []string) error {
 func copyAll(ctx context.Context, bootstrap, from, to string, expected int64) error {
 	name := from + "-etl"
 	session, err := kgo.NewGroupTransactSession(
-		kgo.SeedBrokers(bootstrap), kgo.TransactionalID(name), kgo.ConsumerGroup(name), kgo.ConsumeTopics(from),
+		kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.TransactionalID(name), kgo.ConsumerGroup(name), kgo.ConsumeTopics(from),
 		kgo.DefaultProduceTopic(to), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.ProducerLinger(0), kgo.TransactionTimeout(20*time.Second),
 		kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(time.Second))
