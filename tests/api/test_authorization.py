@@ -56,6 +56,7 @@ from headrace.wire.messages.list_partition_reassignments import ListPartitionRea
 from headrace.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from headrace.wire.messages.sync_group import SyncGroupRequest
 from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest
+from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from headrace.wire.schema import Message
 
 TOPIC, GROUP, TXN = ResourceKind.TOPIC, ResourceKind.GROUP, ResourceKind.TRANSACTIONAL_ID
@@ -293,6 +294,11 @@ CLUSTER_ROWS = [
     (Operation.ALTER, lambda t: apr.AlterPartitionReassignmentsRequest(), 1),
     (Operation.DESCRIBE, lambda t: ListPartitionReassignmentsRequest(), 0),
     (Operation.ALTER, lambda t: UnregisterBrokerRequest(99), 0),
+    (
+        Operation.ALTER,
+        lambda t: UpdateFeaturesRequest(1000, [FeatureUpdateKey("transaction.version", 2)], True),
+        2,
+    ),
     (Operation.DESCRIBE, lambda t: DescribeLogDirsRequest(), 4),
     (Operation.DESCRIBE_CONFIGS, lambda t: ListConfigResourcesRequest(), 1),
     (Operation.CLUSTER_ACTION, lambda t: ap.AlterPartitionRequest(1), 3),

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-from headrace.api.context import Context
+from headrace.api.context import Context, requires_on_cluster
 from headrace.api.forwarding import to_controller
+from headrace.api.operations import Operation
 from headrace.cluster.features import SAFE_DOWNGRADE, UPGRADE
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.update_features import (
@@ -18,6 +19,7 @@ from headrace.wire.messages.update_features import (
 )
 
 
+@requires_on_cluster(Operation.ALTER)
 @to_controller
 async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     if context.version == 0:
