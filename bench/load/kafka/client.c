@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kafka.h"
 
@@ -57,4 +58,17 @@ rd_kafka_t *kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf) {
     rd_kafka_t *client = rd_kafka_new(type, conf, reason, sizeof reason);
     if (client == NULL) fail("no client: %s", reason);
     return client;
+}
+
+int64_t end_offsets(rd_kafka_t *client, const char *topic, long partitions) {
+    int64_t sum = 0;
+    for (int32_t partition = 0; partition < partitions; partition++) {
+        int64_t low, high, deadline = now_ns() + 10000000000L;
+        rd_kafka_resp_err_t error;
+        /* A topic made a moment ago may have no leader yet. */
+        while ((error = rd_kafka_query_watermark_offsets(client, topic, partition, &low, &high, 10000)) && now_ns() < deadline) usleep(20000);
+        if (error) fail("no end offset of %s-%d: %s", topic, partition, rd_kafka_err2str(error));
+        sum += high;
+    }
+    return sum;
 }

@@ -18,17 +18,6 @@ static void *serve(void *client) {
     return NULL;
 }
 
-static int64_t end_offsets(rd_kafka_t *client, const char *topic, long partitions) {
-    int64_t sum = 0;
-    for (int32_t partition = 0; partition < partitions; partition++) {
-        int64_t low, high;
-        rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(client, topic, partition, &low, &high, 10000);
-        if (error) fail("no end offset of %s-%d: %s", topic, partition, rd_kafka_err2str(error));
-        sum += high;
-    }
-    return sum;
-}
-
 void load_produce(void) {
     const char *topic_name = option_text("topic", NULL);
     long partitions = option_number("partitions", 1), records = option_number("records", 0);

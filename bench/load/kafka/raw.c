@@ -78,6 +78,13 @@ void put_bytes(struct frame *frame, const void *bytes, int32_t length) {
     put(frame, bytes, (size_t)length);
 }
 
+void put_raw(struct frame *frame, const void *bytes, size_t length) { put(frame, bytes, length); }
+
+void frame_number(struct frame *request, int32_t correlation) {
+    uint32_t big = htobe32((uint32_t)correlation);
+    memcpy(request->bytes + 8, &big, sizeof big);
+}
+
 void frame_open(struct frame *frame, int16_t api, int16_t version, int32_t correlation) {
     frame->length = 0;
     put_int32(frame, 0); /* the frame's length, filled in when it is sent */

@@ -1,4 +1,4 @@
-/* Just enough of the wire protocol for loads that no client library can make: one exact fetch, a thousand quiet connections. */
+/* Just enough of the wire protocol for loads that no client library can make: one exact fetch, a thousand quiet connections, batches made beforehand. */
 #ifndef HEADRACE_LOAD_RAW_H
 #define HEADRACE_LOAD_RAW_H
 
@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 enum {
+    API_PRODUCE = 0,
     API_FETCH = 1,
     API_METADATA = 3,
     API_OFFSET_COMMIT = 8,
@@ -32,6 +33,8 @@ void put_int32(struct frame *frame, int32_t value);
 void put_int64(struct frame *frame, int64_t value);
 void put_string(struct frame *frame, const char *text); /* NULL is the null string */
 void put_bytes(struct frame *frame, const void *bytes, int32_t length);
+void put_raw(struct frame *frame, const void *bytes, size_t length); /* without a length before it */
+void frame_number(struct frame *request, int32_t correlation); /* the same request once more, under another number */
 int frame_exchange(struct frame *request, struct frame *reply, int descriptor);
 
 /* The two halves of an exchange, for loads with many requests under way: the reply belongs to `correlation`, or it fails. */
