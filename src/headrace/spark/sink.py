@@ -54,11 +54,17 @@ class WrittenInTransaction(WriterCommitMessage):
     identity: Identity | None
 
 
-def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> BatchWriter:
+def batch_writer(
+    options: Mapping[str, str], schema: StructType, overwrite: bool, instance: str
+) -> DataSourceArrowWriter:
     if overwrite:
         raise SettingsError(
             "Save mode Overwrite not allowed for Kafka: a topic is only ever appended to. Use mode('append')."
         )
+    if str({name.lower(): value for name, value in options.items()}.get("exactlyonce")).lower() == "true":
+        from headrace.spark.sink_foreach import ForeachBatchWriter
+
+        return ForeachBatchWriter(stream_writer(options, schema, overwrite, instance))
     return BatchWriter(WriteOptions.of(options, schema, streaming=False))
 
 

@@ -65,7 +65,7 @@ class HeadraceSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from headrace.spark.sink import batch_writer
 
-        return batch_writer(self.options, schema, overwrite)
+        return batch_writer(self.options, schema, overwrite, self._instance)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from headrace.spark.sink import stream_writer
