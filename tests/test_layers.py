@@ -20,7 +20,7 @@ ROOMS = [
 ]
 """From the ground up: a room may use those before it."""
 
-OUTSIDE = {"client", "connectors", "services", "spark"}
+OUTSIDE = {"client", "connectors", "pipelines", "services", "spark"}
 
 
 def imports(file):

@@ -40,6 +40,7 @@ COMMANDS = {
     "partitioner": Entry("headrace.cli.partitioner", "See what moves when partitions are added."),
     "perf": Entry("headrace.cli.perf", "Load-test a cluster: produce, consume, end to end."),
     "dump-log": Entry("headrace.cli.dump_log", "Print what is in a partition's files."),
+    "pipeline": Entry("headrace.cli.pipeline", "Make, check, run and replay pipelines on Spark."),
     "services": Entry("headrace.cli.services", "List, describe, invoke and export services (Dubbo 2.7)."),
     "kafka": Entry(None, "Kafka's own tools, with their flags and their output."),
 }

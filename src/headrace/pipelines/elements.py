@@ -1,0 +1,102 @@
+"""Topics as elements of Spark Declarative Pipelines: a sink for what is written, a temporary view for what is
+read, a flow between them, and one flow for the dead letters of each topic that is read.
+
+Whoever runs the project, `spark-pipelines` or `headrace pipeline`, gets the same elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.pipelines.flow import Flow
+from pyspark.pipelines.graph_element_registry import GraphElementRegistry, get_active_graph_element_registry
+from pyspark.pipelines.output import Sink, TemporaryView
+from pyspark.pipelines.source_code_location import SourceCodeLocation
+from pyspark.sql import DataFrame
+
+from headrace.pipelines.context import asking, current_run
+from headrace.pipelines.errors import PipelineError
+
+if TYPE_CHECKING:
+    from headrace.pipelines.topics import Topic
+
+Query = Callable[[], DataFrame]
+
+_with_letters: WeakKeyDictionary[GraphElementRegistry, set[str]] = WeakKeyDictionary()
+"""For each project being loaded, the topics whose dead letters some flow takes care of."""
+
+
+@dataclass(frozen=True)
+class TopicFlow(Flow):
+    """A flow into a topic. Spark's own runner sees a flow into a sink; Headrace's sees the rest as well."""
+
+    topic: Topic
+    mode: str
+    letters: bool
+
+
+@dataclass(frozen=True)
+class TopicView(TemporaryView):
+    """A topic that other files, and SQL above all, read by its name, as in ``FROM STREAM orders``."""
+
+    topic: Topic
+
+
+def declare(topic: Topic) -> None:
+    """Make a topic with a declared schema known by name."""
+    if not topic.has_declared_schema:
+        return
+    registry = _registry()
+    name = topic.element_name
+    registry.register_output(TopicView(name, None, topic.location, topic))
+    registry.register_flow(Flow(name, name, {}, topic.location, topic.stream))
+
+
+def register_topic_flow(topic: Topic, name: str, records: Query, location: SourceCodeLocation) -> None:
+    """Register the flow that a decorated function is; the topic's first one brings the sink."""
+    sink = f"{topic.element_name}_topic"
+    registry = _registry()
+    if topic.flows == 1:
+        registry.register_output(_sink(sink, location))
+    registry.register_flow(
+        TopicFlow(name, sink, {}, location, _asked(name, records), topic, topic.mode, False)
+    )
+
+
+def watch_dead_letters(topic: Topic) -> None:
+    """See that one flow, however many read the topic, sends its bad records to the dead-letter topic."""
+    registry = _registry()
+    watched = _with_letters.setdefault(registry, set())
+    if topic.dead_letter_topic is None or topic.flows or topic.name in watched:
+        return
+    watched.add(topic.name)
+    name = f"{topic.element_name}_dead_letters"
+    registry.register_output(_sink(name, topic.location))
+    query = _asked(name, topic.letters)
+    registry.register_flow(TopicFlow(name, name, {}, topic.location, query, topic, "append", True))
+
+
+def _registry() -> GraphElementRegistry:
+    try:
+        return get_active_graph_element_registry()
+    except PySparkRuntimeError:
+        raise PipelineError(
+            "A topic is declared in a file of a pipeline project: run it with 'headrace pipeline run', or with Spark's "
+            "'spark-pipelines run'."
+        ) from None
+
+
+def _sink(name: str, location: SourceCodeLocation) -> Sink:
+    return Sink(name, None, location, format="headrace", options=current_run().options())
+
+
+def _asked(name: str, query: Query) -> Query:
+    def asked() -> DataFrame:
+        with asking(name):
+            return query()
+
+    return asked

@@ -1,0 +1,57 @@
+"""Arrow functions that decode and encode values in Python, for formats that Spark cannot read without a jar.
+
+The decoder is made once per batch on the worker, from a function that travels there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def decoded(
+    value: Column, schema: StructType, decoder: Callable[[], Callable[[bytes], Mapping[str, object]]]
+) -> Column:
+    """A struct of value and error; what the decoder raises is the error."""
+    result = StructType([StructField("value", schema), StructField("error", StringType())])
+
+    def decode(values: pa.Array) -> pa.Array:
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        one = decoder()
+        found: list[dict[str, object]] = []
+        for data in values.to_pylist():
+            if data is None:
+                found.append({"value": None, "error": "the value is null"})
+                continue
+            try:
+                found.append({"value": one(data), "error": None})
+            except Exception as error:  # a record may hold anything, and none of it may stop the query
+                found.append({"value": None, "error": f"{type(error).__name__}: {error}"})
+        return pa.array(found, type=to_arrow_type(result, timezone="UTC"))
+
+    return _arrow_function(decode, result)(value)
+
+
+def encoded(row: Column, encoder: Callable[[], Callable[[Mapping[str, object]], bytes]]) -> Column:
+    def encode(rows: pa.Array) -> pa.Array:
+        import pyarrow as pa
+
+        one = encoder()
+        return pa.array([None if row is None else one(row) for row in rows.to_pylist()], type=pa.binary())
+
+    return _arrow_function(encode, BinaryType())(row)
+
+
+def _arrow_function(function: Callable[[pa.Array], pa.Array], result: DataType) -> Callable[[Column], Column]:
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # pyspark's stubs lack it
+
+    made: Callable[[Column], Column] = arrow_udf(function, result)
+    return made

@@ -1,0 +1,215 @@
+"""Runs the flows of a project as Spark queries until they are done or told to stop.
+
+The runner owns the queries: it starts them over their checkpoints, starts one again when the cluster was away for
+a while, and ends all of them when one cannot go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.pipelines.output import MaterializedView, Sink
+from pyspark.pipelines.output import Table as TableOutput
+from pyspark.sql import DataFrame
+
+from headrace.pipelines.checkpoints import Checkpoints
+from headrace.pipelines.context import Run
+from headrace.pipelines.elements import TopicFlow
+from headrace.pipelines.errors import PipelineError
+from headrace.pipelines.progress import FlowStatus, Lags, Meter
+from headrace.pipelines.resolve import Step
+from headrace.pipelines.spark_errors import is_transient, sentence
+from headrace.pipelines.tables import Tables, quoted_name
+
+_FIRST_DELAY, _LONGEST_DELAY = 1.0, 30.0
+_LAG_INTERVAL = 2.0
+
+
+class FlowFailed(PipelineError):
+    """A flow cannot go on, and with it the pipeline."""
+
+
+@dataclass(slots=True)
+class Flight:
+    """One flow on its way."""
+
+    step: Step
+    meter: Meter
+    query: Any = None
+    work: Future[None] | None = None  # a materialized view being computed
+    failures: int = 0  # since the last batch that was completed
+    failing_since: float = 0.0
+    again_at: float = 0.0
+    fresh_at: float = 0.0  # when a materialized view was computed last
+
+    @property
+    def status(self) -> FlowStatus:
+        return self.meter.status
+
+    @property
+    def is_done(self) -> bool:
+        return self.status.state == "done"
+
+    @property
+    def is_setting_out(self) -> bool:
+        """Whether Spark is still starting the Python processes that the query's sources need."""
+        return self.query is not None and self.query.status["message"].startswith("Initializing")
+
+
+@dataclass(slots=True)
+class Runner:
+    steps: list[Step]
+    run: Run
+    checkpoints: Checkpoints
+    tables: Tables
+    once: bool = False
+    interval: float = 1.0  # seconds between the starts of batches
+    refresh: float = 60.0
+    patience: float = 300.0
+    flights: list[Flight] = field(init=False)
+    _lags: Lags | None = None
+    _measured_at: float = 0.0
+    _batches: ThreadPoolExecutor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.flights = [
+            Flight(
+                step,
+                Meter(
+                    FlowStatus(step.name, step.writes(self.run)),
+                    isinstance(step.flow, TopicFlow) and step.flow.letters,
+                ),
+            )
+            for step in self.steps
+        ]
+        self._batches = ThreadPoolExecutor(1, thread_name_prefix="materialized-view")
+
+    @property
+    def statuses(self) -> list[FlowStatus]:
+        return [flight.status for flight in self.flights]
+
+    def turn(self) -> bool:
+        """Look after every flow once; false when all are done. Raises FlowFailed when one cannot go on."""
+        for flight in self.flights:
+            if not flight.is_done:
+                self._look_after(flight)
+        self._measure_lags()
+        return not all(flight.is_done for flight in self.flights)
+
+    def stop(self) -> None:
+        """End all queries; what a batch had begun is not committed and is done again by the next run."""
+        for flight in self.flights:
+            if flight.query is not None:
+                flight.query.stop()
+            if not flight.is_done:
+                flight.status.state = "stopped"
+        self._batches.shutdown(cancel_futures=True)
+        if self._lags is not None:
+            self._lags.close()
+
+    def _look_after(self, flight: Flight) -> None:
+        if flight.query is not None:
+            if flight.meter.take(flight.query.recentProgress):
+                flight.failures = 0
+            if flight.query.isActive:
+                flight.status.state = "running"
+            else:
+                self._ended(flight)
+        elif flight.work is not None:
+            if flight.work.done():
+                self._computed(flight)
+        elif time.monotonic() >= flight.again_at and self._may_start(flight):
+            self._start(flight)
+
+    def _may_start(self, flight: Flight) -> bool:
+        """One after the other, for Spark gives a source's process ten seconds to start, however busy the machine is.
+        Once: after the flows that feed it are done, so that one run carries everything through."""
+        if any(other.is_setting_out for other in self.flights):
+            return False
+        feeders = [other for other in self.flights if self._feeds(other.step, flight.step)]
+        if self.once:
+            return all(other.is_done for other in feeders)
+        if isinstance(flight.step.target, MaterializedView) and flight.fresh_at:
+            return time.monotonic() >= flight.fresh_at + self.refresh
+        return True
+
+    def _feeds(self, step: Step, other: Step) -> bool:
+        reads = other.topics if isinstance(step.target, Sink) else other.tables
+        return step is not other and step.writes(self.run) in reads
+
+    def _start(self, flight: Flight) -> None:
+        step = flight.step
+        if isinstance(step.target, MaterializedView):
+            flight.work = self._batches.submit(_compute, step)
+            flight.status.state = "running"
+            return
+        self.checkpoints.remember(step)
+        writer = step.rows.writeStream.queryName(step.name).outputMode(step.mode)
+        writer = writer.option("checkpointLocation", self.checkpoints.location(step))
+        if self.once:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{round(self.interval * 1000)} milliseconds")
+        if isinstance(step.target, Sink) and step.mode != "append":
+            flight.query = writer.foreachBatch(_written_by_batch(step.target)).start()
+        elif isinstance(step.target, Sink):
+            flight.query = writer.format(step.target.format).options(**step.target.options).start()
+        else:
+            assert isinstance(step.target, TableOutput)
+            flight.query = writer.toTable(quoted_name(step.target.name))
+        flight.status.state = "running"
+
+    def _ended(self, flight: Flight) -> None:
+        error = flight.query.exception()
+        flight.query = None
+        if error is None:
+            if not self.once:
+                raise FlowFailed(f"Flow '{flight.step.name}' was stopped from outside.")
+            flight.status.state = "done"
+            return
+        flight.status.error = sentence(error)
+        now = time.monotonic()
+        flight.failing_since = flight.failing_since if flight.failures else now
+        if not is_transient(error) or now - flight.failing_since > self.patience:
+            flight.status.state = "failed"
+            raise FlowFailed(f"Flow '{flight.step.name}' failed: {flight.status.error}")
+        flight.status.state = "waiting"
+        flight.status.restarts += 1
+        flight.again_at = now + min(_FIRST_DELAY * 2**flight.failures, _LONGEST_DELAY)
+        flight.failures += 1
+
+    def _computed(self, flight: Flight) -> None:
+        assert flight.work is not None
+        error = flight.work.exception()
+        flight.work = None
+        if error is not None:
+            flight.status.state = "failed"
+            raise FlowFailed(f"Flow '{flight.step.name}' failed: {sentence(error)}")
+        flight.fresh_at = time.monotonic()
+        flight.status.state = "done" if self.once else "fresh"
+
+    def _measure_lags(self) -> None:
+        if time.monotonic() < self._measured_at + _LAG_INTERVAL:
+            return
+        self._measured_at = time.monotonic()
+        self._lags = self._lags or Lags(self.run)
+        for flight in self.flights:
+            self._lags.measure(flight.step, flight.status)
+
+
+def _written_by_batch(sink: Sink) -> Callable[[DataFrame, int], None]:
+    """Spark offers a sink in Python output mode append only; in the others each batch is written as a whole."""
+    options = {**sink.options, "exactlyOnce": "true"}
+
+    def write(rows: DataFrame, batch: int) -> None:
+        rows.write.format(sink.format).options(**options).mode("append").save()
+
+    return write
+
+
+def _compute(step: Step) -> None:
+    step.rows.write.mode("overwrite").insertInto(quoted_name(step.target.name))

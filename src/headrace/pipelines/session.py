@@ -1,0 +1,58 @@
+"""The Spark session a pipeline runs in: local by default, any master on request, with its chatter in a file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def open_session(name: str, master: str, settings: Mapping[str, str], root: Path) -> SparkSession:
+    """A session with the project's settings; where they are silent, those that suit a stream on few cores."""
+    defaults = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.session.timeZone": "UTC",
+    }
+    # Spark looks for data sources with the interpreter this names, and runs the workers with it.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in {**defaults, **settings}.items():
+        builder = builder.config(key, value)
+    # An error in a query is told in one sentence; PySpark would log it as well, with the whole stack.
+    for chatty in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(chatty).setLevel(logging.CRITICAL + 1)
+    directory = root / ".headrace"
+    directory.mkdir(exist_ok=True)
+    with _speaking_to(directory / "spark.log"):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _speaking_to(file: Path) -> Iterator[None]:
+    """Processes started meanwhile, Spark's JVM above all, write to a file what they would write to the terminal."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    kept = os.dup(1), os.dup(2)
+    try:
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(kept[0], 1)
+        os.dup2(kept[1], 2)
+        for descriptor in (*kept, log):
+            os.close(descriptor)

@@ -1,0 +1,95 @@
+"""Spark's errors as one sentence: the cause without the stack, and the remedy where there is a usual one."""
+
+from __future__ import annotations
+
+import re
+
+from headrace.pipelines.errors import PipelineError
+from headrace.pipelines.expectations import FAILED
+
+_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\]\s*")
+_STATE = re.compile(r"\s*SQLSTATE: \w+\.?")
+_PLACE = re.compile(r"\s*[;(]?\s*\(?line \d+,? pos \d+\)?;?")
+_PYTHON_ERROR = re.compile(
+    r"^(?:[\w]+\.)*(?P<kind>[A-Z]\w*(?:Error|Exception|Failure|Interrupt)?): (?P<message>.+)$"
+)
+_JAVA_CAUSE = re.compile(r"^(?:Caused by: )?(?:[a-z][\w]*\.)+(?P<kind>[A-Z]\w*): (?P<message>.+)$")
+
+_TRANSIENT = (
+    "BrokerUnavailable",
+    "LEADER_NOT_AVAILABLE",
+    "has no leader",
+    "REQUEST_TIMED_OUT",
+    "Cannot fetch record",
+    "NOT_ENOUGH_REPLICAS",
+    "NOT_LEADER",
+    "COORDINATOR",
+    "_TRANSPORT",
+    "_TIMED_OUT",
+    "_ALL_BROKERS_DOWN",
+    "Connection refused",
+    "worker failed to connect back",
+)
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong, for a person; an error of the user's own code keeps the name of its class."""
+    if isinstance(error, PipelineError):
+        return str(error)
+    if not type(error).__module__.startswith(("pyspark", "py4j")):
+        return _ended(f"{type(error).__name__}: {error}")
+    condition = condition_of(error)
+    parameters = parameters_of(error)
+    if condition is not None and condition.startswith("UNRESOLVED_COLUMN"):
+        name = parameters.get("objectName", "").replace("`", "")
+        near = parameters.get("proposal", "").replace("`", "")
+        return f"There is no column '{name}' here." + (f" There are: {near}." if near else "")
+    if condition == "TABLE_OR_VIEW_NOT_FOUND":
+        name = parameters.get("relationName", "").replace("`", "")
+        return f"There is no table, view or topic '{name}' in this project or in Spark's catalog."
+    text = str(error)
+    if FAILED in text:
+        reason = text.partition(FAILED)[2].splitlines()[0]
+        return f"A row stopped the flow: {_STATE.sub('', reason).strip()}."
+    return _ended(_from_text(text) or type(error).__name__)
+
+
+def condition_of(error: BaseException) -> str | None:
+    get = getattr(error, "getCondition", None)
+    name = get() if callable(get) else None
+    return name if isinstance(name, str) else None
+
+
+def parameters_of(error: BaseException) -> dict[str, str]:
+    get = getattr(error, "getMessageParameters", None)
+    found = get() if callable(get) else None
+    return dict(found) if found else {}
+
+
+def _from_text(text: str) -> str:
+    """The innermost cause in a message that may hold Java and Python stacks."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    python = [match for line in lines if (match := _PYTHON_ERROR.match(line))]
+    if any(line.startswith("Traceback (most recent call last)") for line in lines) and python:
+        return _clean(f"{python[-1]['kind']}: {python[-1]['message']}")
+    named = next((line for line in lines if _CONDITION.search(line)), None)
+    if named is not None and "STREAM_FAILED" not in named:
+        return _clean(named[named.index("[") :])
+    causes = [match for line in lines if line.startswith("Caused by") and (match := _JAVA_CAUSE.match(line))]
+    if causes:
+        return _clean(causes[-1]["message"])
+    return _clean(lines[0]) if lines else ""
+
+
+def _clean(text: str) -> str:
+    text = _CONDITION.sub("", text)
+    return _PLACE.sub("", _STATE.sub("", text)).replace("`", "'").strip()
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the cluster was away or busy, so that trying again can help."""
+    return any(sign in str(error) for sign in _TRANSIENT)

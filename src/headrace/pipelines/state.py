@@ -1,0 +1,102 @@
+"""What a running pipeline leaves in its project's directory `.headrace`: a lock, its numbers, a request to stop.
+
+One run per project and version holds the lock; `status`, `stop` and `list` only look here, so they need no Spark.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headrace.pipelines.errors import PipelineError
+
+_DIRECTORY = ".headrace"
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """The files of one version of one project."""
+
+    root: Path
+    version: str | None = None
+
+    @property
+    def _base(self) -> str:
+        return str(self.root / _DIRECTORY / (self.version or "current"))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Be the one run of this version; refused when another is alive."""
+        (self.root / _DIRECTORY).mkdir(exist_ok=True)
+        with open(self._base + ".lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise PipelineError(
+                    f"This pipeline is already running (pid {self.read().get('pid', 'unknown')}); "
+                    "stop it with 'headrace pipeline stop'."
+                ) from None
+            Path(self._base + ".stop").unlink(missing_ok=True)
+            yield
+
+    @property
+    def is_alive(self) -> bool:
+        try:
+            with open(self._base + ".lock") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
+    def write(self, name: str, state: str, flows: list[dict[str, object]], **more: object) -> None:
+        text = json.dumps(
+            {
+                "pipeline": name,
+                "version": self.version,
+                "state": state,
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "updated": time.time(),
+                **more,
+                "flows": flows,
+            }
+        )
+        fresh = Path(self._base + ".json.new")
+        fresh.write_text(text)
+        fresh.replace(self._base + ".json")
+
+    def read(self) -> dict[str, Any]:
+        """The last numbers, with what is true now: a run that died says so."""
+        try:
+            found: dict[str, Any] = json.loads(Path(self._base + ".json").read_text())
+        except FileNotFoundError:
+            return {"state": "never run", "version": self.version, "flows": []}
+        if found["state"] in ("starting", "running") and not self.is_alive:
+            found["state"] = "died"
+        return found
+
+    def ask_to_stop(self) -> None:
+        Path(self._base + ".stop").touch()
+
+    @property
+    def is_asked_to_stop(self) -> bool:
+        return Path(self._base + ".stop").exists()
+
+
+def versions(root: Path) -> list[RunState]:
+    """Every version of a project that was ever run here, the current one first."""
+    names = sorted(path.stem for path in (root / _DIRECTORY).glob("*.lock"))
+    found = [RunState(root, None if name == "current" else name) for name in names]
+    return sorted(found, key=lambda state: (state.version is not None, state.version or "")) or [
+        RunState(root)
+    ]

@@ -1,0 +1,295 @@
+"""Typed topics and tables: what a pipeline reads and writes.
+
+A topic is declared once. Reading it gives its values as columns; decorating a function with it makes the
+function a flow that writes it. Both become ordinary elements of Spark Declarative Pipelines (see elements.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Self
+
+from pyspark.pipelines.source_code_location import SourceCodeLocation, get_caller_source_code_location
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from headrace.client.dead_letters import SUFFIX
+from headrace.pipelines import dead_letters as letters
+from headrace.pipelines import elements, expectations, keys, source
+from headrace.pipelines.context import active_session, current_run
+from headrace.pipelines.errors import PipelineError
+from headrace.pipelines.expectations import Expectation
+from headrace.pipelines.formats import Format, FormatName, format_named
+
+RECORD = "_record"
+"""The column in which ``stream(record=True)`` keeps where a row comes from."""
+
+WRITTEN = "written"
+"""The name under which rows are counted where Spark does not."""
+
+Query = Callable[[], DataFrame]
+Mode = Literal["append", "update", "complete"]
+
+_observations = itertools.count(1)
+
+
+class Topic:
+    """A topic whose values have columns. Made by ``hp.topic``."""
+
+    def __init__(
+        self,
+        name: str,
+        format: Format,
+        *,
+        key: Sequence[str] = (),
+        expect: Sequence[Expectation] = (),
+        mode: Mode = "append",
+        start: str = "earliest",
+        dead_letter_topic: str | None = None,
+        partitions: int | None = None,
+        config: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+        delete: str | None = None,
+        location: SourceCodeLocation,
+    ) -> None:
+        self.name = name
+        self.key = tuple(key)
+        self.expectations = tuple(expect)
+        self.mode: Mode = mode
+        self.start = start
+        self.dead_letter_topic = dead_letter_topic
+        self.partitions = partitions
+        self.config = dict(config or {})
+        self.options = dict(options or {})
+        self.location = location
+        self._format = format
+        self._delete = delete
+        self._flows: list[Query] = []
+
+    # Reading
+
+    def stream(self, *, record: bool = False) -> DataFrame:
+        """The rows of the topic as they come. ``record`` adds the column ``_record``: a struct of topic,
+        partition, offset, timestamp, key and headers."""
+        elements.watch_dead_letters(self)
+        return self._good(self._decoded(self._raw_stream()), record, f"{self.name}#{next(_observations)}")
+
+    def read(self, *, record: bool = False) -> DataFrame:
+        """The rows that are in the topic now."""
+        return self._good(self._decoded(self._raw_batch()), record, None)
+
+    def letters(self) -> DataFrame:
+        """The records of the topic that cannot be used, as records for its dead-letter topic."""
+        assert self.dead_letter_topic is not None
+        judged = self._decoded(self._raw_stream()).select(RECORD, "_bytes", "_row.*", "_error")
+        reason = F.coalesce(F.col("_error"), expectations.broken(self.expectations))
+        bad = judged.withColumn("_reason", reason).where(F.col("_reason").isNotNull())
+        return letters.from_records(bad, RECORD, "_bytes", "_reason", self.dead_letter_topic)
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of a row, as declared or as the flow that writes the topic gives them."""
+        if self._format.schema is not None:
+            return self._format.schema
+        if not self._flows:
+            raise PipelineError(
+                f"Topic '{self.name}' has no schema, and no flow of this pipeline writes it: "
+                f"""declare it with one, as in hp.topic("{self.name}", "id BIGINT, at TIMESTAMP")."""
+            )
+        return self._flows[0]().drop(RECORD).schema
+
+    @property
+    def has_declared_schema(self) -> bool:
+        return self._format.schema is not None
+
+    # Writing
+
+    def __call__(self, function: Query) -> Self:
+        """Make a function a flow that writes this topic; several functions may."""
+        self.add_flow(function.__name__, function, get_caller_source_code_location(stacklevel=1))
+        return self
+
+    def add_flow(self, name: str, query: Query, location: SourceCodeLocation) -> None:
+        self._flows.append(query)
+        elements.register_topic_flow(self, name, lambda: self.records(query()), location)
+
+    @property
+    def flows(self) -> int:
+        """How many flows of this pipeline write the topic."""
+        return len(self._flows)
+
+    @property
+    def routes_dead_letters(self) -> bool:
+        """Whether flows that write the topic may send rows to its dead-letter topic instead."""
+        return bool(self._flows) and bool(expectations.of_kind(self.expectations, "dead_letter"))
+
+    def records(self, rows: DataFrame) -> DataFrame:
+        """Rows as records for the ``headrace`` sink: topic, key, value and, for dead letters, headers."""
+        rows = expectations.enforced(
+            rows.drop(RECORD), self.expectations, f"{self.name}#{next(_observations)}"
+        )
+        gone = F.coalesce(F.expr(self._delete), F.lit(False)) if self._delete else F.lit(False)
+        staged = rows.select(
+            keys.encode(self.key).alias("key"),
+            F.struct("*").alias("row"),
+            expectations.broken(self.expectations).alias("reason"),
+            gone.alias("gone"),
+        )
+        target = current_run().versioned(self.name)
+        if self.mode != "append":  # written batch by batch, of which Spark reports no number of rows
+            staged = staged.observe(f"{self.name}#{next(_observations)}", F.count("*").alias(WRITTEN))
+        value = F.when(~F.col("gone"), self._format.encode(F.col("row"), lambda: rows.schema))
+        if not self.routes_dead_letters:
+            return staged.select(F.lit(target).alias("topic"), "key", value.alias("value"))
+        good = F.col("reason").isNull()
+        return staged.select(
+            F.when(good, F.lit(target)).otherwise(F.lit(self.dead_letter_topic)).alias("topic"),
+            "key",
+            value.alias("value"),
+            F.when(~good, letters.headers_of_row(F.col("reason"), target)).alias("headers"),
+        )
+
+    # What both need
+
+    @property
+    def element_name(self) -> str:
+        """The topic's name where Spark wants an identifier."""
+        return "".join(letter if letter.isalnum() else "_" for letter in self.name)
+
+    def _raw_stream(self) -> DataFrame:
+        options = source.stream_options(self, current_run())
+        return active_session().readStream.format("headrace").options(**options).load()
+
+    def _raw_batch(self) -> DataFrame:
+        options = source.batch_options(self, current_run())
+        return active_session().read.format("headrace").options(**options).load()
+
+    def _decoded(self, raw: DataFrame) -> DataFrame:
+        """The record, its bytes, the decoded row, and the error that says why there is none."""
+        origin = F.struct("topic", "partition", "offset", "timestamp", "key", "headers")
+        staged = raw.select(
+            origin.alias(RECORD),
+            F.col("value").alias("_bytes"),
+            self._format.decode(F.col("value"), self.schema).alias("_decoded"),
+        )
+        return staged.select(
+            RECORD,
+            "_bytes",
+            F.col("_decoded.value").alias("_row"),
+            F.col("_decoded.error").alias("_error"),
+        )
+
+    def _good(self, decoded: DataFrame, record: bool, observation: str | None) -> DataFrame:
+        understood = F.col("_error").isNull()
+        if self.dead_letter_topic is None:
+            understood = expectations.or_fail(understood, F.col("_error"))
+        rows = decoded.where(understood).select("_row.*", RECORD)
+        rows = rows.where(expectations.broken(self.expectations).isNull())
+        rows = expectations.enforced(rows, self.expectations, observation)
+        return rows if record else rows.drop(RECORD)
+
+
+class Table(Topic):
+    """A compacted topic: the latest row of each key is what counts, and a null value deletes its key."""
+
+    def read(self, *, record: bool = False) -> DataFrame:
+        """The latest row of each key as of now; read again for every batch of a stream it is joined to."""
+        kept = ("topic", "partition", "offset", "timestamp", "headers", "value")
+        newest = F.max_by(F.struct(*kept), F.col("offset")).alias("newest")
+        latest = self._raw_batch().groupBy("key").agg(newest).select("key", "newest.*")
+        return self._good(self._decoded(latest), record, None)
+
+    def _decoded(self, raw: DataFrame) -> DataFrame:
+        return super()._decoded(raw.where(F.col("value").isNotNull()))
+
+
+def topic(
+    name: str,
+    schema: object = None,
+    *,
+    format: FormatName = "json",
+    key: str | Sequence[str] | None = None,
+    expect: Sequence[Expectation] = (),
+    dead_letters: bool | str = True,
+    mode: Mode = "append",
+    start: str = "earliest",
+    partitions: int | None = None,
+    config: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Topic:
+    """Declare a topic, to read it with ``stream()`` or, as a decorator, to write it.
+
+    ``schema`` is DDL such as ``"id BIGINT, at TIMESTAMP"`` (or a StructType) for JSON, an Avro schema, or a
+    Protobuf message class; a topic that a flow of this pipeline writes needs none. ``key`` names the column, or
+    columns, of the record key. Records that cannot be decoded, and rows that break an expectation, go to
+    ``<name>.dlq``; ``dead_letters`` gives another topic, or False to stop the flow instead. ``mode`` is Spark's output
+    mode. ``partitions`` and ``config`` are for creating the topic, ``options`` for the data source.
+    """
+    made = Topic(
+        name,
+        format_named(format, schema, name),
+        key=keys.columns_of(key),
+        expect=expect,
+        mode=mode,
+        start=start,
+        dead_letter_topic=_dead_letter_topic(name, dead_letters, expect),
+        partitions=partitions,
+        config=config,
+        options=options,
+        location=get_caller_source_code_location(stacklevel=1),
+    )
+    elements.declare(made)
+    return made
+
+
+def table(
+    name: str,
+    schema: object = None,
+    *,
+    key: str | Sequence[str],
+    format: FormatName = "json",
+    expect: Sequence[Expectation] = (),
+    dead_letters: bool | str = True,
+    delete: str | None = None,
+    mode: Mode = "update",
+    start: str = "earliest",
+    partitions: int | None = None,
+    config: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Table:
+    """Declare a table: a compacted topic that keeps the latest row of each ``key``.
+
+    ``read()`` gives that row for every key, ``stream()`` the changes. A flow that writes it updates rows by key;
+    rows for which ``delete`` (a condition in SQL) holds delete their key. The rest is as for ``topic``.
+    """
+    made = Table(
+        name,
+        format_named(format, schema, name),
+        key=keys.columns_of(key),
+        expect=expect,
+        mode=mode,
+        start=start,
+        dead_letter_topic=_dead_letter_topic(name, dead_letters, expect),
+        partitions=partitions,
+        config={"cleanup.policy": "compact", **(config or {})},
+        options=options,
+        delete=delete,
+        location=get_caller_source_code_location(stacklevel=1),
+    )
+    elements.declare(made)
+    return made
+
+
+def _dead_letter_topic(name: str, wish: bool | str, expect: Sequence[Expectation]) -> str | None:
+    if isinstance(wish, str):
+        return wish
+    if wish:
+        return name + SUFFIX
+    if unsendable := expectations.of_kind(expect, "dead_letter"):
+        raise PipelineError(
+            f"Topic '{name}' has dead_letters=False, but expects '{unsendable[0].name}' with otherwise='dead_letter': "
+            "choose drop, keep or fail."
+        )
+    return None
