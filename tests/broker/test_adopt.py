@@ -70,3 +70,47 @@ def test_mistakes_get_one_sentence_and_leave_nothing_behind(tmp_path):
     assert "lacks partition 0" in half.stderr
     assert "holds no partition folders" in adopt(tmp_path, "--data", data).stderr
     assert not list(data.glob("orders-*"))
+
+
+def filled(path, topic):
+    """A stopped broker's data with a topic of one partition and several segments."""
+    source = BrokerThread(path).start()
+    admin = AdminClient({"bootstrap.servers": source.bootstrap})
+    admin.create_topics([NewTopic(topic, 1, config={"segment.bytes": "1048576"})])[topic].result(30)
+    producer = Producer({"bootstrap.servers": source.bootstrap, "batch.num.messages": 1})
+    for index in range(50):
+        producer.produce(topic, b"%02d" % index * 50_000)
+    producer.flush(30)
+    source.stop()
+    return sorted((path / f"{topic}-0").glob("*.log"))
+
+
+def test_a_topic_with_gaps_that_compaction_left_is_adopted_whole(tmp_path):
+    segments = filled(tmp_path / "source", "compacted")
+    for file in segments[2].parent.glob(f"{segments[2].stem}.*"):
+        file.unlink()
+    result = adopt(tmp_path / "source", "--data", tmp_path / "target")
+    assert result.returncode == 0, result.stderr
+    target = BrokerThread(tmp_path / "target").start()
+    assert end_offset(target.bootstrap, "compacted", 0) == 50
+    target.stop()
+
+
+def test_what_a_crash_tore_before_the_adoption_is_cut(tmp_path):
+    with filled(tmp_path / "source", "torn")[-1].open("ab") as file:
+        file.write(b"\x00" * 30)
+    BrokerThread(
+        tmp_path / "target"
+    ).start().stop()  # it stops cleanly, which says nothing of what is adopted
+    result = adopt(tmp_path / "source", "--data", tmp_path / "target")
+    assert result.returncode == 0, result.stderr
+    target = BrokerThread(tmp_path / "target").start()
+    assert end_offset(target.bootstrap, "torn", 0) == 50
+    told = []
+    producer = Producer({"bootstrap.servers": target.bootstrap})
+    producer.produce(
+        "torn", b"next", on_delivery=lambda error, message: told.append((error, message.offset()))
+    )
+    producer.flush(30)
+    assert told == [(None, 50)]
+    target.stop()

@@ -504,3 +504,45 @@ async def test_a_process_that_dies_costs_one_round(make):
     assert await box.clean()
     assert len(box.records()) <= 2
     await process.stop()
+
+
+async def test_gaps_that_compaction_made_survive_a_crash_before_the_topics_settings_are_known(make, clock):
+    box = make(segment_bytes=300)
+    for number in range(40):
+        box.put(b"k%d" % (number % 20), b"%d" % number * 10)
+        box.put(b"always", b"%d" % number)
+    await box.clean()
+    before = box.records()
+    end_offset = box.log.log_end_offset
+    box.settings = {"segment_bytes": 300}  # what a broker goes by until it has read the cluster's facts
+    box.restart(cleanly=False)
+    assert box.log.log_end_offset == end_offset
+    assert box.records() == before
+
+
+async def test_a_topic_made_anew_under_the_same_name_is_compacted_from_its_start(make):
+    box = make()
+    for number in range(30):
+        box.put(b"k%d" % (number % 3), b"%d" % number)
+    assert await box.clean()
+    box.manager.delete("t", 0)
+    box.log = box.manager.create("t", 0, LogConfig(**box.settings))
+    for number in range(60):
+        box.put(b"k%d" % number if number > 20 else b"early", b"%d" % number)
+    assert await box.clean()
+    assert [offset for offset, key, _ in box.records() if key == b"early"] == [20]
+
+
+async def test_where_a_deleted_topic_was_compacted_to_is_not_taken_for_a_new_one_after_a_restart(make):
+    box = make(segment_bytes=100_000)
+    for number in range(30):
+        box.put(b"k%d" % (number % 3), b"%d" % number)
+    assert await box.clean()
+    box.manager.delete("t", 0)
+    box.log = box.manager.create("t", 0, LogConfig(**box.settings))
+    for number in range(60):
+        box.put(b"k%d" % number if number > 20 else b"early", b"%d" % number)
+    assert not await box.cleaner.clean_one()  # nothing is sealed yet; but it looks around
+    box.restart()
+    assert await box.clean()
+    assert [offset for offset, key, _ in box.records() if key == b"early"] == [20]

@@ -12,14 +12,20 @@ from pathlib import Path
 
 from headrace.broker.identity import StartError
 from headrace.broker.node import Node
+from headrace.clock import SystemClock
 from headrace.cluster.changes import Change, ConfigsChanged, TopicCreated
 from headrace.cluster.ids import random_id
 from headrace.cluster.image import ConfigResource, MetadataImage, Partition, ResourceType, Topic
 from headrace.cluster.outcome import Outcome
 from headrace.config.broker import BrokerConfig
+from headrace.log.checkpoints import CLEANER, read_checkpoint, write_checkpoint
+from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
+from headrace.log.environment import Environment
 from headrace.log.files import Files
 from headrace.log.metadata import read_partition_metadata
+from headrace.log.partition import PartitionLog
+from headrace.wire.errors import KafkaError
 
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<index>[0-9]+)")
 _KEPT = re.compile(
@@ -96,6 +102,8 @@ async def adopt(
     _check_not_running(target)
     try:
         sizes = {topic: _copy(partitions, target, topic, progress) for topic, partitions in topics.items()}
+        _expect_gaps(target, topics)
+        _recover(config, target, topics)
         await _enter(config, topics, settings)
     except BaseException:
         for topic, partitions in topics.items():
@@ -143,6 +151,31 @@ def _copy(partitions: Mapping[int, Path], target: Path, topic: str, progress: Pr
                 total += size
                 progress(size)
     return total
+
+
+def _expect_gaps(target: Path, topics: Mapping[str, Mapping[int, Path]]) -> None:
+    """Whether the records were compacted where they come from, nobody says: gaps in them are no damage."""
+    files = Files()
+    known = read_checkpoint(files, str(target), CLEANER)
+    adopted = {(topic, index): 0 for topic, partitions in topics.items() for index in partitions}
+    write_checkpoint(files, str(target), CLEANER, {**known, **adopted})
+
+
+def _recover(config: BrokerConfig, target: Path, topics: Mapping[str, Mapping[int, Path]]) -> None:
+    """Check every batch, whatever the clean-stop mark of this data directory says: it is not about these."""
+    environment = Environment(Files(), SystemClock())
+    settings = LogConfig.of(config.topic_config({}))
+    for topic, partitions in topics.items():
+        for index in partitions:
+            log = PartitionLog(
+                environment, str((target / f"{topic}-{index}").absolute()), topic, index, settings
+            )
+            log.was_compacted = True
+            try:
+                log.load()
+                log.close()
+            except KafkaError as error:
+                raise AdoptError(error.message) from None
 
 
 def _changes(

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from headrace.log.checkpoints import CLEANER, TopicPartition, read_checkpoint, write_checkpoint
 from headrace.log.cleaner_worker import CleanerProcess
@@ -21,6 +22,7 @@ from headrace.log.cleaning_task import (
     CleaningTask,
     SourceSegment,
 )
+from headrace.log.directory import LogDirectory
 from headrace.log.leftovers import CLEANED, SWAP
 from headrace.log.manager import LogManager
 from headrace.log.partition import PartitionLog
@@ -70,16 +72,21 @@ class LogCleaner:
         self._clock = manager.environment.clock
         self._process = CleanerProcess()
         self._worker: Worker = worker or self._process.clean
-        self._clean_until: dict[TopicPartition, tuple[int, int]] = {}
-        """Where each log is compacted to, and its count of truncations then."""
+        self._clean_until: WeakKeyDictionary[PartitionLog, tuple[int, int]] = WeakKeyDictionary()
+        """Where each log is compacted to, and its count of truncations then. It goes with the log: another topic may
+        come under the same name."""
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+        """What the checkpoint of each directory says."""
         self._one_at_a_time = asyncio.Lock()
-        self._put_off: dict[TopicPartition, int] = {}
+        self._put_off: WeakKeyDictionary[PartitionLog, int] = WeakKeyDictionary()
         """Logs that could not be compacted, and up to where that was tried."""
         for directory in manager.online_directories:
-            for key, offset in read_checkpoint(directory.files, directory.path, CLEANER).items():
+            known = read_checkpoint(directory.files, directory.path, CLEANER)
+            self._written[directory.path] = known
+            for key, offset in known.items():
                 log = manager.logs.get(key)
                 if log is not None:
-                    self._clean_until[key] = (offset, log.truncations)
+                    self._clean_until[log] = (offset, log.truncations)
 
     async def run(self) -> None:
         """Compact whatever needs it, until cancelled."""
@@ -102,6 +109,8 @@ class LogCleaner:
             return await self._clean_dirtiest()
 
     async def _clean_dirtiest(self) -> bool:
+        for directory in self._manager.online_directories:
+            await self._checkpoint(directory)  # without the logs that are gone
         candidate = await self._dirtiest()
         if candidate is None:
             return False
@@ -111,13 +120,24 @@ class LogCleaner:
         result = await self._worker(task)
         if result.error is not None:
             logger.warning("%s was not compacted: %s.", log.name, result.error)
+        if result.error is None:
+            await self._announce_gaps(candidate)
         if result.error is None and await self._take(log, truncations, result):
-            self._clean_until[log.topic, log.partition] = (result.clean_until, log.truncations)
-            await self._checkpoint(log)
+            self._clean_until[log] = (result.clean_until, log.truncations)
+            await self._checkpoint(self._manager.directory_of(log))
         else:
             # It waits until more of it can be compacted, so that it does not keep others from their turn.
-            self._put_off[log.topic, log.partition] = candidate.upper
+            self._put_off[log] = candidate.upper
         return True
+
+    async def _announce_gaps(self, candidate: Candidate) -> None:
+        """From its first compaction on a log may have gaps. That must be on the disk before they are: after a crash
+        it is recovered before anybody knows the topic's settings."""
+        log = candidate.log
+        if not log.was_compacted and self._manager.logs.get((log.topic, log.partition)) is log:
+            log.was_compacted = True
+            self._clean_until[log] = (candidate.first_dirty_offset, log.truncations)
+            await self._checkpoint(self._manager.directory_of(log))
 
     # Choosing
 
@@ -146,7 +166,7 @@ class LogCleaner:
         now_ms = self._clock.now_ms()
         first_dirty = self._first_dirty(log)
         upper = self._upper(log, segments, first_dirty, now_ms)
-        if upper <= first_dirty or self._put_off.get((log.topic, log.partition)) == upper:
+        if upper <= first_dirty or self._put_off.get(log) == upper:
             return None
         clean = dirty = 0
         earliest: int | None = None
@@ -166,7 +186,7 @@ class LogCleaner:
         return Candidate(log, first_dirty, upper, dirty / (clean + dirty), overdue)
 
     def _first_dirty(self, log: PartitionLog) -> int:
-        offset, truncations = self._clean_until.get((log.topic, log.partition), (0, log.truncations))
+        offset, truncations = self._clean_until.get(log, (0, log.truncations))
         if truncations != log.truncations or offset > log.log_end_offset:
             return log.log_start_offset
         return max(offset, log.log_start_offset)
@@ -280,19 +300,20 @@ class LogCleaner:
         segment.synced = True
         return segment
 
-    async def _checkpoint(self, log: PartitionLog) -> None:
-        if (log.topic, log.partition) not in self._manager.logs:
-            self._clean_until.pop((log.topic, log.partition), None)
-            return
-        directory = self._manager.directory_of(log)
+    async def _checkpoint(self, directory: LogDirectory) -> None:
+        """Write down where the logs of a directory are compacted to, if that has changed."""
         offsets = {
-            (log.topic, log.partition): self._clean_until[log.topic, log.partition][0]
+            (log.topic, log.partition): self._clean_until[log][0]
             for log in self._manager.logs_in(directory)
-            if (log.topic, log.partition) in self._clean_until
+            if log in self._clean_until
         }
+        if offsets == self._written.get(directory.path, {}):
+            return
         try:
             await asyncio.get_running_loop().run_in_executor(
                 self._executor, write_checkpoint, directory.files, directory.path, CLEANER, offsets
             )
         except OSError as error:
             self._manager.directory_failed(directory, error)
+        else:
+            self._written[directory.path] = offsets

@@ -65,6 +65,7 @@ class LogLifecycle:
         "topic",
         "topic_id",
         "truncations",
+        "was_compacted",
     )
 
     def __init__(
@@ -95,6 +96,8 @@ class LogLifecycle:
         self._offline: str | None = None
         self.truncations = 0
         """How often records were removed from the end, or may have been by a failure."""
+        self.was_compacted = False
+        """Compaction has left gaps between segments, or may have: recovery must not take them for damage."""
         self.last_flush_ms = environment.clock.now_ms()
         self.update_config(config)
 
@@ -137,6 +140,7 @@ class LogLifecycle:
                 log_start_offset=self.log_start_offset,
                 known_end=self._known_end,
                 distrust_cache=self._offline is not None,
+                gaps=self.was_compacted or self.config.compact,
             )
         except OSError as error:
             raise self.read_failed(error) from None

@@ -102,6 +102,7 @@ class LogManager:
         recovery_points = read_checkpoint(files, directory.path, RECOVERY_POINT)
         high_watermarks = read_checkpoint(files, directory.path, HIGH_WATERMARK)
         log_starts = read_checkpoint(files, directory.path, LOG_START)
+        compacted = read_checkpoint(files, directory.path, CLEANER)
         for path in directory.deleted_partitions():
             self.environment.trash.put(path, self.environment.clock.now_ms())
         unknown = []
@@ -126,6 +127,7 @@ class LogManager:
                 facts,
                 topic_id,
             )
+            log.was_compacted = key in compacted
             self._add(directory, log)
             if facts.end is None:
                 unknown.append(log)

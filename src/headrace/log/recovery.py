@@ -51,8 +51,10 @@ def load_log(
     log_start_offset: int,
     known_end: tuple[int, int] | None,
     distrust_cache: bool = False,
+    gaps: bool = False,
 ) -> LoadedLog:
-    """Open a directory. `known_end` (end offset, size of the active segment) comes from a clean stop."""
+    """Open a directory. `known_end` (end offset, size of the active segment) comes from a clean stop; with `gaps`,
+    a segment may end before the next begins."""
     files = environment.files
     names = finish_interrupted(environment, directory, files.list(directory))
     segments = _open_segments(environment, directory, names, config, log_start_offset)
@@ -68,7 +70,7 @@ def load_log(
     if clean:
         log_end_offset = _end_offset(segments.active, known_end)
     else:
-        log_end_offset = _recover(segments, recovery_point, config, epochs, environment)
+        log_end_offset = _recover(segments, recovery_point, config, epochs, environment, gaps)
     log_start_offset = max(log_start_offset, segments.first.base_offset)
     if log_start_offset > log_end_offset:
         # DeleteRecords had removed more than what survived: nothing of it may come back.
@@ -160,13 +162,14 @@ def _recover(
     config: LogConfig,
     epochs: LeaderEpochs,
     environment: Environment,
+    gaps: bool,
 ) -> int:
     """Check every segment from the recovery point on and return the log's end offset."""
     number = segments.index_of(recovery_point)
     end_offset = segments[number].base_offset
     while number < len(segments):
         segment = segments[number]
-        hole = segment.base_offset > end_offset and not config.compact and segment is not segments.first
+        hole = segment.base_offset > end_offset and not gaps and segment is not segments.first
         if hole:
             logger.warning("%s begins after a hole at offset %d.", segment.path(".log"), end_offset)
             _drop_from(environment, segments, number)
