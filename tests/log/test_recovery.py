@@ -244,3 +244,20 @@ def test_half_written_small_files_are_removed(lab):
     left = os.listdir(log.directory)
     assert not any(name in left for name in names)
     assert "mine.tmp" in left
+
+
+def test_the_largest_timestamp_is_found_again_though_the_time_index_did_not_reach_the_disk(lab):
+    settings = {"index_interval_bytes": 100}
+    log = lab.open(**settings)
+    for number in range(60):
+        lab.append(log, b"%02d" % number * 20, timestamp=5000 if number == 20 else 1000 + number)
+    log.flush()  # 32 entries and more: the indexes are written
+    segment = log._store.active
+    assert segment.offset_index.written > 30
+    crash(log)
+    with open(segment.path(".timeindex"), "r+b") as file:
+        file.truncate(12)  # its pages were not among those that the system had brought to the disk
+    log = lab.open(ReopenFacts(recovery_point=50), **settings)
+    assert log.max_timestamp_offset().offset == 20
+    assert log.offset_for_timestamp(2000).offset == 20
+    check_indexes(log)

@@ -239,7 +239,12 @@ def _trusted_start(segment: Segment, recovery_point: int) -> tuple[int, int, int
     try:
         if not (segment.offset_index.is_sound() and segment.time_index.is_sound()):
             return 0, 0, 0
-        entry = segment.offset_index.floor(recovery_point - 1 - segment.base_offset)
+        last_time = segment.time_index.last()
+        if last_time is None:
+            return 0, 0, 0
+        # The two files reach the disk each at its own time: what lies behind the last entry of the time index may
+        # have a larger timestamp, so it is looked at again.
+        entry = segment.offset_index.floor(min(recovery_point - 1 - segment.base_offset, last_time[1]))
         if entry is None or entry[1] >= segment.size:
             return 0, 0, 0
         relative, position = entry
