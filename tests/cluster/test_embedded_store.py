@@ -80,10 +80,10 @@ async def test_a_failed_write_is_answered_as_such_and_nothing_more_is_written(
     session = store.connect()
     await session.commit([Create("/a")])
 
-    def full(*_: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+    def failing(*_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr(store, "_save", full)
+    monkeypatch.setattr(store, "_save", failing)
     with pytest.raises(UnavailableError, match="free or repair the disk"):
         await session.commit([Create("/b")])
     monkeypatch.undo()
@@ -97,3 +97,27 @@ async def test_a_damaged_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "s.db").write_bytes(b"not a database, whatever it says" * 100)
     with pytest.raises(StoreError, match="Restore the file from a backup"):
         await EmbeddedStore.open(tmp_path / "s.db")
+
+
+async def test_a_full_disk_refuses_until_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await EmbeddedStore.open(tmp_path / "s.db")
+    session = store.connect()
+    await session.commit([Create("/kept", b"1")])
+    assert store._database is not None
+    (pages,) = store._database.execute("PRAGMA page_count").fetchone()
+    store._database.execute(f"PRAGMA max_page_count={pages}")  # SQLite then fails as it does on a full disk
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="No room is left on the disk"):
+            await session.commit([Create("/large", b"x" * 100_000)])
+    assert caplog.text.count("No room is left on the disk") == 1
+    assert await session.get("/large") is None
+    store._database.execute("PRAGMA max_page_count=1000000")
+    await session.commit([Create("/large", b"x" * 100_000)])
+    await store.close()
+    again = await EmbeddedStore.open(tmp_path / "s.db")
+    found = await again.connect().get("/large")
+    assert found is not None
+    assert len(found[0]) == 100_000
+    await again.close()

@@ -22,13 +22,14 @@ from headrace.wire.errors import ErrorCode, KafkaError
 class WatchedFiles(Files):
     """Counts syncs, notes in which threads they happen, and can hold or fail them."""
 
-    __slots__ = ("failing", "gate", "synced", "threads")
+    __slots__ = ("failing", "full", "gate", "synced", "threads")
 
     def __init__(self):
         self.synced = []
         self.threads = set()
         self.gate = None
         self.failing = False
+        self.full = False
 
     def open(self, path, *, writable=False, create=False):
         plain = super().open(path, writable=writable, create=create)
@@ -39,6 +40,11 @@ class WatchedFiles(Files):
 
 class WatchedHandle(FileHandle):
     __slots__ = ("files",)
+
+    def write_at(self, data, position):
+        if self.files.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+        super().write_at(data, position)
 
     def sync(self):
         self.files.synced.append(os.path.basename(self.path))
@@ -184,6 +190,50 @@ async def test_a_checkpoint_that_cannot_be_written_takes_the_directory_offline_u
     files.failing = False
     await maintenance.retry_offline()
     assert lab.append(log, b"b") == 1
+
+
+async def test_on_a_full_disk_checkpoints_wait_and_everything_can_still_be_read(
+    maintenance, files, lab, caplog
+):
+    manager = maintenance.manager
+    log = manager.create("t", 0, LogConfig())
+    lab.append(log, b"a")
+    log.flush()
+    lab.append(log, b"b")
+    log.set_high_watermark(2)
+    files.full = True
+    for checkpoint in (
+        maintenance.checkpoint_high_watermarks,
+        maintenance.checkpoint_recovery_points,
+        maintenance.checkpoint_log_starts,
+    ):
+        await checkpoint()
+    with pytest.raises(KafkaError, match="No room is left"):
+        lab.append(log, b"refused")
+    assert lab.values(log) == [b"a", b"b"]
+    assert caplog.text.count("No room is left") == 1
+    files.full = False
+    assert lab.append(log, b"c") == 2
+    await maintenance.checkpoint_high_watermarks()
+    path = manager.directories[0].path
+    assert read_checkpoint(files, path, HIGH_WATERMARK) == {("t", 0): 2}
+
+
+async def test_retention_makes_room_on_a_full_disk(maintenance, files, lab, clock):
+    log = maintenance.manager.create(
+        "t", 0, LogConfig(segment_bytes=100, retention_ms=1000, file_delete_delay_ms=0)
+    )
+    for epoch in range(4):
+        lab.append(log, b"a" * 30, leader_epoch=epoch)
+    log.set_high_watermark(4)
+    clock.advance(1001)
+    files.full = True
+    await maintenance.apply_retention()
+    assert log.log_start_offset == 3, "all but the active segment, which needs room for another"
+    files.full = False
+    await maintenance.apply_retention()
+    assert log.log_start_offset == 4
+    assert lab.append(log, b"b", leader_epoch=4) == 4
 
 
 async def test_everything_happens_on_the_clock(maintenance, lab, clock):

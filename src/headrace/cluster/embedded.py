@@ -57,6 +57,8 @@ class EmbeddedStore:
         self._child_watches: dict[str, list[tuple[int, Watch]]] = {}
         self._opens = 1
         self._failed: str | None = None
+        self._full = False
+        """The last write found the disk full."""
         self._closed = False
 
     @classmethod
@@ -210,6 +212,10 @@ class EmbeddedStore:
             try:
                 await loop.run_in_executor(self._writer, self._save, durable, group[-1][1].zxid)
             except sqlite3.Error as error:
+                if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                    # Nothing of it was written, and the file is sound: whoever tries again finds out about room.
+                    self._refuse_for_now(group)
+                    return
                 # SQLite rolled back, but a failed fsync leaves the file in doubt: only a restart reads it anew.
                 self._failed = (
                     f"The cluster's metadata could not be written to {self._path} ({error}); "
@@ -222,11 +228,20 @@ class EmbeddedStore:
                     _fail(request, UnavailableError(self._failed))
                 self._pending.clear()
                 return
+            self._full = False
         for request, prepared in group:
             self._tree.apply(prepared)
             self._wake(prepared)
             if not request.future.done():
                 request.future.set_result(prepared.results)
+
+    def _refuse_for_now(self, group: list[tuple[_Request, Prepared]]) -> None:
+        sentence = f"No room is left on the disk for the cluster's metadata in {self._path}; free some."
+        if not self._full:
+            log.error("%s", sentence)
+        self._full = True
+        for request, _ in group:
+            _fail(request, UnavailableError(sentence))
 
     def _save(self, entries: list[tuple[str, Node | None]], zxid: int) -> None:
         database = self._database

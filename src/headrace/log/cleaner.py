@@ -135,9 +135,8 @@ class LogCleaner:
         it is recovered before anybody knows the topic's settings."""
         log = candidate.log
         if not log.was_compacted and self._manager.logs.get((log.topic, log.partition)) is log:
-            log.was_compacted = True
             self._clean_until[log] = (candidate.first_dirty_offset, log.truncations)
-            await self._checkpoint(self._manager.directory_of(log))
+            log.was_compacted = await self._checkpoint(self._manager.directory_of(log))
 
     # Choosing
 
@@ -280,6 +279,8 @@ class LogCleaner:
     ) -> tuple[LogStore, list[Segment]] | None:
         if log.offline_reason is not None or log.truncations != truncations or not log.is_loaded:
             return None
+        if not log.was_compacted:
+            return None  # That it is going to be could not be written down.
         store = log.load()
         wanted = set(cleaned.sources)
         sources = [segment for segment in store.segments if segment.base_offset in wanted]
@@ -300,20 +301,21 @@ class LogCleaner:
         segment.synced = True
         return segment
 
-    async def _checkpoint(self, directory: LogDirectory) -> None:
-        """Write down where the logs of a directory are compacted to, if that has changed."""
+    async def _checkpoint(self, directory: LogDirectory) -> bool:
+        """Write down where the logs of a directory are compacted to; whether the file says so now."""
         offsets = {
             (log.topic, log.partition): self._clean_until[log][0]
             for log in self._manager.logs_in(directory)
             if log in self._clean_until
         }
         if offsets == self._written.get(directory.path, {}):
-            return
+            return True
         try:
             await asyncio.get_running_loop().run_in_executor(
                 self._executor, write_checkpoint, directory.files, directory.path, CLEANER, offsets
             )
         except OSError as error:
-            self._manager.directory_failed(directory, error)
-        else:
-            self._written[directory.path] = offsets
+            self._manager.write_failed(directory, error)
+            return False
+        self._written[directory.path] = offsets
+        return True

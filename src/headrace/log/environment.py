@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+import math
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from headrace.log.partition import PartitionLog
 
 logger = logging.getLogger(__name__)
+
+FULL_DISK_REMINDER = 60.0
+"""Seconds between two lines about it."""
 
 
 class Trash:
@@ -66,3 +70,13 @@ class Environment:
     producer_id_expiration_ms: int = 86_400_000
     transaction_verification: bool = False
     """Refuse transactional records of clients that no coordinator has vouched for (see VerificationGuard)."""
+    _full_disk_said: float = -math.inf
+
+    def note_full_disk(self, directory: str) -> None:
+        """Tell the operator, once a minute: everything that is refused has the same cause."""
+        now = self.clock.monotonic()
+        if now - self._full_disk_said >= FULL_DISK_REMINDER:
+            self._full_disk_said = now
+            logger.error(
+                "No room is left on the disk of %s: writes are refused until there is some.", directory
+            )

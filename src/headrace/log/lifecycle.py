@@ -223,6 +223,7 @@ class LogLifecycle:
                 store.active.cut_partial_write()
             except OSError as second:
                 return self.fail(f"a partial write cannot be undone: {second}")
+            self.environment.note_full_disk(self.directory)
             return KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"No room is left on the disk of {self.directory} for {self.name}; free some and try again.",
@@ -308,8 +309,7 @@ class FlushJob:
         try:
             if self.up_to > self.log.recovery_point:
                 self.store.sync(self.up_to)
-            if self.snapshot is not None:
-                self.store.write_snapshot(self.up_to, self.snapshot, sync=True)
+            self._write_snapshot()
         except OSError as error:
             # After a failed fsync nobody knows what the disk has: only recovery can tell.
             self.log.take_offline(f"bringing it to the disk failed: {error}")
@@ -318,3 +318,12 @@ class FlushJob:
             ) from None
         self.log.flushed(self.up_to, self.truncations)
         return self.log.recovery_point
+
+    def _write_snapshot(self) -> None:
+        if self.snapshot is None:
+            return
+        try:
+            self.store.write_snapshot(self.up_to, self.snapshot, sync=True)
+        except OSError as error:
+            if error.errno not in FULL_DISK:  # Without it recovery reads further back, that is all.
+                raise

@@ -175,7 +175,7 @@ class LogMaintenance:
             try:
                 await self._in_thread(write_checkpoint, directory.files, directory.path, name, offsets)
             except OSError as error:
-                self.manager.directory_failed(directory, error)
+                self.manager.write_failed(directory, error)
             else:
                 self._written[key] = offsets
 

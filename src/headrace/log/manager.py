@@ -24,6 +24,7 @@ from headrace.log.checkpoints import (
 from headrace.log.config import LogConfig
 from headrace.log.directory import DirectoryInUse, LogDirectory
 from headrace.log.environment import Environment
+from headrace.log.files import FULL_DISK
 from headrace.log.metadata import read_partition_metadata, write_partition_metadata
 from headrace.log.partition import PartitionLog, ReopenFacts
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -137,6 +138,14 @@ class LogManager:
     @property
     def online_directories(self) -> list[LogDirectory]:
         return [directory for directory in self.directories if directory.offline_reason is None]
+
+    def write_failed(self, directory: LogDirectory, error: OSError) -> None:
+        """A checkpoint could not be written: on a full disk it waits for room, with the last one in force; any other
+        failure is the directory's."""
+        if error.errno in FULL_DISK:
+            self.environment.note_full_disk(directory.path)
+        else:
+            self.directory_failed(directory, error)
 
     def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
         """Take a directory and its logs out of service; the others go on."""

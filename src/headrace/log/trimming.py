@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from headrace.log import retention
+from headrace.log.files import FULL_DISK
 from headrace.log.reader import LogReader
+from headrace.log.segment import Segment
 from headrace.log.store import LogStore
 from headrace.wire.errors import ErrorCode, KafkaError
 
@@ -71,7 +73,9 @@ class TrimmedLog(LogReader):
             try:
                 store.epochs.truncate_from_start(offset)
             except OSError as error:
-                raise self.write_failed(store, error) from None
+                # On a full disk epochs that have passed stay on record for a while; deleting is what makes room.
+                if error.errno not in FULL_DISK:
+                    raise self.write_failed(store, error) from None
 
     def delete_old_segments(self) -> int:
         """Apply retention; returns how many segments went. Loads nothing that was never touched."""
@@ -88,11 +92,19 @@ class TrimmedLog(LogReader):
             )
             if not old:
                 return 0
-            if old[-1] is store.active:
+            active = old.pop() if old[-1] is store.active else None
+            self._remove_first(store, old)
+            if active is not None:
+                # Last, because it takes a new segment in its place, for which a full disk has no room yet.
                 store.roll(self.log_end_offset, self.config)
                 self._roll_timestamp = -2
-            store.remove_first(old, self.config.file_delete_delay_ms)
+                self._remove_first(store, [active])
+                old.append(active)
         except OSError as error:
             raise self.write_failed(store, error) from None
-        self.advance_log_start(store.segments.first.base_offset)
         return len(old)
+
+    def _remove_first(self, store: LogStore, segments: list[Segment]) -> None:
+        if segments:
+            store.remove_first(segments, self.config.file_delete_delay_ms)
+            self.advance_log_start(store.segments.first.base_offset)
