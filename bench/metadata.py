@@ -9,16 +9,23 @@ _REQUEST = struct.pack(">hhih5si", 3, 1, 1, 5, b"bench", -1)  # Metadata version
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """How many brokers, and how many partitions that have a leader, a Metadata reply names."""
+    """How many brokers a Metadata reply names, and of every partition its leader (-1: none) and who is in sync."""
 
     brokers: int
-    led_partitions: int
+    leaders: list[int]
+    in_sync: list[list[int]]
+
+    @property
+    def led_partitions(self) -> int:
+        return sum(leader >= 0 for leader in self.leaders)
 
 
 def ask_metadata(port: int, limit: float = 10) -> ClusterView | None:
     """The reply in short, or None while nobody listens or answers."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=limit) as connection:
+            if connection.getsockname() == connection.getpeername():
+                return None  # Nobody listens yet, and the kernel has connected this socket to itself.
             connection.sendall(struct.pack(">i", len(_REQUEST)) + _REQUEST)
             (length,) = struct.unpack(">i", _receive(connection, 4))
             return _parse(_receive(connection, length))
@@ -50,9 +57,11 @@ class _Reader:
         length = self.number("h")
         self._at += max(length, 0)
 
-    def skip_numbers(self) -> None:
+    def numbers(self) -> list[int]:
         count = self.number("i")
+        found = struct.unpack_from(f">{count}i", self._body, self._at)
         self._at += 4 * count
+        return list(found)
 
 
 def _parse(body: bytes) -> ClusterView:
@@ -64,7 +73,7 @@ def _parse(body: bytes) -> ClusterView:
         reader.number("i")
         reader.skip_string()
     reader.number("i")
-    led = 0
+    leaders, in_sync = [], []
     for _ in range(reader.number("i")):
         reader.number("h")
         reader.skip_string()
@@ -72,7 +81,7 @@ def _parse(body: bytes) -> ClusterView:
         for _ in range(reader.number("i")):
             reader.number("h")
             reader.number("i")
-            led += reader.number("i") >= 0
-            reader.skip_numbers()
-            reader.skip_numbers()
-    return ClusterView(brokers, led)
+            leaders.append(reader.number("i"))
+            reader.numbers()
+            in_sync.append(reader.numbers())
+    return ClusterView(brokers, leaders, in_sync)

@@ -57,12 +57,13 @@ class Watched:
 
     def cpu_seconds(self) -> float:
         """User and system time of the process, its living children and those it has waited for."""
-        return sum(_cpu_seconds(pid) for pid in self._family())
+        return sum(_cpu_seconds(pid) for pid in self.family())
 
     def rss_mb(self) -> float:
-        return sum(_rss_mb(pid) for pid in self._family())
+        return sum(_rss_mb(pid) for pid in self.family())
 
-    def _family(self) -> list[int]:
+    def family(self) -> list[int]:
+        """The process, its living children and theirs."""
         return _descendants(self.pid)
 
     def stop(self, limit: float = 60) -> float:

@@ -52,8 +52,11 @@ class Session:
 
     def fresh(self, system: System, purpose: str) -> Path:
         """An empty place for a data directory of this system."""
+        return self.fresh_place(system.name, purpose)
+
+    def fresh_place(self, name: str, purpose: str) -> Path:
         self._serial += 1
-        place = self.work / f"{self._serial:02d}-{purpose}-{system.name}"
+        place = self.work / f"{self._serial:02d}-{purpose}-{name}"
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         return place / "data"

@@ -8,8 +8,8 @@ from bench.processes import Watched, free_port
 from bench.provision import KAFKA_VERSION, java, need_kafka, need_load_program, run
 from bench.systems.kafka_protocol import KafkaProtocolSystem
 
-_CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-_JVM = [
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+JVM = [
     "-Xmx1G",
     "-Xms1G",
     "-server",
@@ -54,15 +54,12 @@ class Kafka(KafkaProtocolSystem):
         file = data.with_name(data.name + ".properties")
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         if not (data / "meta.properties").exists():
-            run(java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(file)))
-        log4j = Path(__file__).parent.parent / "kafka" / "log4j2.properties"
-        command = [
-            "java",
-            *_JVM,
-            f"-Dlog4j2.configurationFile={log4j}",
-            "-cp",
-            need_kafka(),
-            "kafka.Kafka",
-            str(file),
-        ]
-        return port, Watched(command, data.with_name(data.name + ".out"))
+            run(java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file)))
+        return port, Watched(broker_command(file), data.with_name(data.name + ".out"))
+
+
+def broker_command(properties: Path) -> list[str]:
+    """What starts a node with this file of settings."""
+    log4j = Path(__file__).parent.parent / "kafka" / "log4j2.properties"
+    options = [*JVM, f"-Dlog4j2.configurationFile={log4j}"]
+    return ["java", *options, "-cp", need_kafka(), "kafka.Kafka", str(properties)]

@@ -17,7 +17,7 @@ from bench.provision import need_load_program
 from bench.systems.base import Option, ReadyCheck, Running, System, until_ready
 
 # Deleted topics leave the disk at once, so that their dirty pages do not disturb the next round.
-_SETTINGS = {"log.segment.delete.delay.ms": "1"}
+QUICK_DELETION = {"log.segment.delete.delay.ms": "1"}
 
 
 class MetadataAnswers(ReadyCheck):
@@ -98,7 +98,7 @@ class KafkaProtocolSystem(System):
         partitions.
         """
         data.parent.mkdir(parents=True, exist_ok=True)
-        port, process = self._spawn(data, {**_SETTINGS, **(settings or {})})
+        port, process = self._spawn(data, {**QUICK_DELETION, **(settings or {})})
         try:
             ready = until_ready(process, MetadataAnswers(port, partitions))
         except BaseException:
