@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -143,10 +144,20 @@ def test_where_an_epoch_ended(lab):
 def test_an_epoch_without_records_is_remembered_until_another_begins_there(lab):
     log = lab.open()
     lab.append(log, b"x", leader_epoch=1)
-    log.assign_epoch(2, 1)
+    log.begin_epoch(2)
     assert log.end_offset_for(1) == (1, 1)
-    log.assign_epoch(3, 1)
+    log.begin_epoch(3)
     assert log.load().epochs.entries == [(1, 0), (3, 1)]
+
+
+def test_an_epoch_is_written_down_with_its_first_record(lab):
+    log = lab.open()
+    lab.append(log, b"x", leader_epoch=1)
+    log.begin_epoch(2)
+    path = Path(log.load().epochs.path)
+    assert path.read_text() == "0\n1\n1 0\n"
+    lab.append(log, b"y", leader_epoch=2)
+    assert path.read_text() == "0\n2\n1 0\n2 1\n"
 
 
 def test_epochs_follow_the_start_of_the_log(lab):

@@ -89,6 +89,7 @@ class Node:
         self.broker_id = identity.broker_id
         self.maintenance = LogMaintenance(self.logs, self._disk, _maintenance_settings(self.config))
         self.replicas = Replicas(self.broker_id, self.logs, self.config, self.maintenance.flusher, self.clock)
+        undo.callback(self.replicas.close)
         self.maintenance.observer = self.replicas
         self.replicas.replication = replication = self._replication()
         self.cluster = await join(

@@ -1,7 +1,8 @@
 """Which leader epoch began at which offset (KIP-101), kept in leader-epoch-checkpoint.
 
-Epochs and start offsets both grow. The file is written when an epoch begins and brought to the disk with the
-next flush; after a crash recovery adds what the batches themselves say.
+Epochs and start offsets both grow. The file is written when the first record of an epoch comes and brought to the disk
+with the next flush; after a crash recovery adds what the batches themselves say. An epoch that has no record yet is only
+in memory, so that a broker that is elected for thousands of partitions at once writes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    __slots__ = ("_epochs", "_files", "_starts", "_synced_version", "_version", "path")
+    __slots__ = ("_epochs", "_files", "_starts", "_synced_version", "_version", "path", "written")
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
@@ -25,6 +26,8 @@ class LeaderEpochs:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self._version = self._synced_version = 0
+        self.written = UNDEFINED_EPOCH
+        """The last epoch in the file."""
 
     def load(self) -> None:
         """Read the file; a damaged one counts as empty, since recovery finds epochs in the batches."""
@@ -40,6 +43,7 @@ class LeaderEpochs:
                 self._epochs, self._starts = self._with(epoch, start)
         except (ValueError, IndexError):
             self._epochs, self._starts = [], []
+        self.written = self.latest
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -54,12 +58,23 @@ class LeaderEpochs:
     def earliest(self) -> tuple[int, int] | None:
         return (self._epochs[0], self._starts[0]) if self._epochs else None
 
+    def begin(self, epoch: int, start_offset: int) -> None:
+        """A leader's term begins at the end of the log; the file learns of it with the term's first record."""
+        if not self._goes_on(epoch, start_offset):
+            self._epochs, self._starts = self._with(epoch, start_offset)
+
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """An epoch begins at an offset; what was known to begin at or after either gives way."""
-        if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
-            return False
-        self._change(*self._with(epoch, start_offset))
+        """The first record of an epoch is at an offset; what was known to begin at or after either gives way."""
+        if self._goes_on(epoch, start_offset):
+            if self.written == epoch:
+                return False
+            self._change(self._epochs, self._starts)
+        else:
+            self._change(*self._with(epoch, start_offset))
         return True
+
+    def _goes_on(self, epoch: int, start_offset: int) -> bool:
+        return bool(self._epochs) and epoch == self._epochs[-1] and start_offset >= self._starts[-1]
 
     def _with(self, epoch: int, start_offset: int) -> tuple[list[int], list[int]]:
         keep = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
@@ -75,6 +90,7 @@ class LeaderEpochs:
         self._files.write_whole(self.path, ("\n".join(lines) + "\n").encode(), sync=False)
         self._epochs, self._starts = epochs, starts
         self._version += 1
+        self.written = self.latest
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest known epoch not above `epoch`, and the offset at which it ended."""

@@ -168,7 +168,7 @@ class PartitionLog(TrimmedLog):
         config = self.config
         segment = store.active
         try:
-            if leader_epoch != store.epochs.latest and leader_epoch >= 0:
+            if leader_epoch != store.epochs.written and leader_epoch >= 0:
                 store.epochs.assign(leader_epoch, first_offset)
             if (
                 segment.size + size > config.segment_bytes

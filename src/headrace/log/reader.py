@@ -162,13 +162,9 @@ class LogReader(LogLifecycle):
         """-1 when the log has never had a leader."""
         return (self._store or self.load()).epochs.latest
 
-    def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """A leader epoch begins here."""
-        store = self._store or self.load()
-        try:
-            store.epochs.assign(epoch, start_offset)
-        except OSError as error:
-            raise self.write_failed(store, error) from None
+    def begin_epoch(self, epoch: int) -> None:
+        """This log's leader begins its term at the end of the log."""
+        (self._store or self.load()).epochs.begin(epoch, self.log_end_offset)
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
         """The largest epoch not above `epoch` and where it ended; (-1, -1) when that is not known."""

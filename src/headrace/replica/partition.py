@@ -109,7 +109,7 @@ class Partition:
         self.leader_epoch = state.leader_epoch
         self.leadership = Leadership(state, broker_id, self.log.log_end_offset, now)
         if self.leadership.followers:
-            self.log.assign_epoch(state.leader_epoch, self.log.log_end_offset)
+            self.log.begin_epoch(state.leader_epoch)
         self._advance()
 
     def _follow(self, leader_epoch: int) -> None:

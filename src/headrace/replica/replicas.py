@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Protocol
 
 from headrace.clock import Clock
@@ -25,6 +26,12 @@ from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import Endpoint
 
 log = logging.getLogger("headrace.replica")
+
+NEW_LOGS_AT_ONCE = 100
+"""How many logs are made as soon as the image tells of them."""
+
+NEW_LOGS_A_TURN = 20
+"""How many of the rest are made before the loop turns: making files takes long, and a broker must serve and be heard."""
 
 
 class LeadershipListener(Protocol):
@@ -48,6 +55,9 @@ class Replicas:
         self._by_name: dict[bytes, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._offline: set[tuple[uuid.UUID, int]] = set()
+        self._unmade: dict[tuple[uuid.UUID, int], None] = {}
+        """Partitions whose logs are still to be made, in order."""
+        self._made = 0
         self._listeners: dict[str, LeadershipListener] = {}
         self.replication: Replication | None = None
 
@@ -61,6 +71,10 @@ class Replicas:
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_name.values():
             yield from partitions.values()
+
+    def close(self) -> None:
+        """The broker stops: make no more logs."""
+        self._unmade.clear()
 
     # Lookups.
 
@@ -80,6 +94,9 @@ class Replicas:
         if known.partition(index) is None:
             text = f"{known.name} has no partition {index}"
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        if (known.id, index) in self._unmade:
+            text = f"the log of {known.name}-{index} is being made"
+            return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
         if (known.id, index) in self._offline:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {known.name}-{index} is offline")
         return KafkaError(
@@ -128,6 +145,7 @@ class Replicas:
     def apply(self, image: MetadataImage) -> None:
         """Make what is held here agree with `image`."""
         old, self.image = self.image, image
+        self._made = 0
         for topic_id, topic in old.topics_by_id.items():
             if topic_id not in image.topics_by_id:
                 self._remove_topic(topic)
@@ -145,30 +163,55 @@ class Replicas:
                 if held is not None:
                     self._drop(held)
                 continue
-            if held is None:
-                held = self._open(topic, index, config, log_config)
-                if held is None:
-                    continue
-            else:
+            if held is not None:
                 held.configure(config, log_config)
-            self._assign(held, state)
+                self._assign(held, state)
+            elif not self._is_put_off(topic, index):
+                self._open(topic, index, config, log_config, state)
+
+    def _is_put_off(self, topic: Topic, index: int) -> bool:
+        """Whether the partition's log is made later, because too many are to be made now."""
+        key = (topic.id, index)
+        if key in self._unmade:
+            return True
+        if self._logs.get(topic.name, index) is not None:
+            return False
+        self._made += 1
+        if self._made <= NEW_LOGS_AT_ONCE:
+            return False
+        if not self._unmade:
+            self._clock.call_later(0, self._make_some)
+        self._unmade[key] = None
+        return True
+
+    def _make_some(self) -> None:
+        for key in list(islice(self._unmade, NEW_LOGS_A_TURN)):
+            del self._unmade[key]
+            topic = self.image.topics_by_id.get(key[0])
+            state = topic.partition(key[1]) if topic is not None else None
+            if topic is not None and state is not None and self.broker_id in state.replicas:
+                self._open(topic, key[1], *self._settings(self.image, topic), state)
+        if self._unmade:
+            self._clock.call_later(0, self._make_some)
 
     def _settings(self, image: MetadataImage, topic: Topic) -> tuple[TopicConfig, LogConfig]:
         config = self._config.topic_config(image.topic_configs(topic.name))
         return config, LogConfig.of(config)
 
-    def _open(self, topic: Topic, index: int, config: TopicConfig, log_config: LogConfig) -> Partition | None:
+    def _open(
+        self, topic: Topic, index: int, config: TopicConfig, log_config: LogConfig, state: PartitionState
+    ) -> None:
         try:
             opened = self._log_of(topic, index, log_config)
         except (OSError, KafkaError) as error:
             log.error("%s-%d is offline: %s", topic.name, index, error)
             self._offline.add((topic.id, index))
-            return None
+            return
         self._offline.discard((topic.id, index))
         partition = Partition(topic.name, topic.id, index, opened, config, log_config, self._flusher)
         self._by_name.setdefault(topic.name.encode(), {})[index] = partition
         self._by_id.setdefault(topic.id.bytes, {})[index] = partition
-        return partition
+        self._assign(partition, state)
 
     def _log_of(self, topic: Topic, index: int, config: LogConfig) -> PartitionLog:
         """The log on disk. One left over from a deleted topic of the same name makes way."""
