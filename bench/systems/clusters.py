@@ -49,6 +49,13 @@ class RunningCluster(RunningKafka):
         except KafkaException as error:
             raise Broken(f"{topic} could not be created at {self.address}: {error}") from error
         self.await_in_sync(partitions)
+        # Metadata tells of a topic before its logs are made.
+        self._until(
+            f"the logs of {topic} are made",
+            lambda: len(list(self.data.glob(f"broker-*/{topic}-*"))) >= SIZE * partitions,
+            180,
+            pause=0.2,
+        )
 
     def delete(self, topic: str) -> None:
         try:
