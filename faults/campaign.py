@@ -84,11 +84,15 @@ class Campaign:
         self._say = say
         self._rate = rate
         self._began = time.monotonic()
+        self.writers: list[Writer] = []
+        self.members: list[Member] = []
+        self._readers: list[Reader] = []
+        self._everyone: list[Worker] = []
 
     def run(self, faults: dict[str, Fault], minutes: float = 0.0, rounds: int = 0) -> list[str]:
         """Breaks things for `minutes`, or so many times; in shuffled order, each fault once before any comes twice."""
-        self.cluster.start()
         try:
+            self.cluster.start()
             self._create_topics()
             self._start_load()
             self._break(faults, minutes, rounds)
@@ -127,14 +131,11 @@ class Campaign:
             "near", bootstrap, topics, isolation_level="read_uncommitted", client_rack="rack-2"
         )
         self.members = [Member("classic1", bootstrap), Member("classic2", bootstrap)]
-        self._readers: list[Reader] = [self.plain, self.careful, self.near]
+        self._readers = [self.plain, self.careful, self.near]
+        self._everyone = [*self.writers, self.transferrer, *self._readers, *self.members]
         for worker in self._everyone:
             worker.start()
         until("the first record is acknowledged", lambda: self._last_acknowledged() > 0, RECOVERY_SECONDS)
-
-    @property
-    def _everyone(self) -> list[Worker]:
-        return [*self.writers, self.transferrer, *self._readers, *self.members]
 
     def _last_acknowledged(self) -> float:
         newest = 0.0
@@ -308,7 +309,7 @@ class Campaign:
         return [
             f"{broker.errors}: {found[0].strip()}"
             for broker in self.cluster.brokers.values()
-            if (found := _WRONG.search(broker.errors.read_text(errors="replace")))
+            if broker.errors.exists() and (found := _WRONG.search(broker.errors.read_text(errors="replace")))
         ]
 
     def _count(self, logs: dict[Place, Replica]) -> None:

@@ -22,6 +22,7 @@ from headrace.testing.zookeeper import ZooKeeperEnsemble
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
+ROOT = Path(__file__).resolve().parent.parent
 SESSION_MS = 3000
 SIZE = 3
 START_SECONDS = 90.0
@@ -77,7 +78,12 @@ class Broker:
         command += [f"{name}={value}" for name, value in self._settings.items()]
         with self.errors.open("ab") as errors, self.output.open("wb") as output:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+                cwd=ROOT,
             )
 
     def wait_ready(self, seconds: float = START_SECONDS) -> None:

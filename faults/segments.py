@@ -26,28 +26,29 @@ class Replica:
 def read_replica(directory: Path) -> Replica:
     replica = Replica()
     for path in sorted(directory.glob("*.log")):
-        for data, header in _batches(path, replica):
+        for data, header, sound in _batches(path, replica):
             if header.base_offset < replica.end:
                 replica.broken.append(f"{path}: offset {header.base_offset} comes after {replica.end}")
             replica.batches[header.base_offset] = data
             replica.end = header.next_offset
-            if not header.is_control:
+            if sound and not header.is_control:
                 for record in decode_records(data, header):
                     value = bytes(record.value or b"")
                     replica.records[record.offset] = value.rstrip().decode(errors="replace")
     return replica
 
 
-def _batches(path: Path, replica: Replica) -> Iterator[tuple[bytes, BatchHeader]]:
+def _batches(path: Path, replica: Replica) -> Iterator[tuple[bytes, BatchHeader, bool]]:
     whole = path.read_bytes()
     end = 0
     for position, header in iterate_batches(whole):
         end = position + header.size
-        data = whole[position:end]
+        data, sound = whole[position:end], True
         try:
             check_crc(data, header)
         except KafkaError as error:
             replica.broken.append(f"{path}: {error.message}")
-        yield data, header
+            sound = False
+        yield data, header, sound
     if end != len(whole):
         replica.broken.append(f"{path}: {len(whole) - end} bytes after the last batch")
