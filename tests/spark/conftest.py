@@ -1,6 +1,7 @@
 """One local Spark for all Spark tests of a process, and records to read with it."""
 
 import os
+import shutil
 import sys
 
 import pytest
@@ -12,6 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 def spark(tmp_path_factory):
     from pyspark.sql import SparkSession
 
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.fail("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless", pytrace=False)
     # Discovery runs the interpreter that the JVM finds by itself, and that is this variable's or plain python3.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
