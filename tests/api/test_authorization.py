@@ -57,6 +57,7 @@ from headrace.wire.messages.list_transactions import ListTransactionsRequest, Li
 from headrace.wire.messages.sync_group import SyncGroupRequest
 from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest
 from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from headrace.wire.records import BatchBuilder
 from headrace.wire.schema import Message
 
 TOPIC, GROUP, TXN = ResourceKind.TOPIC, ResourceKind.GROUP, ResourceKind.TRANSACTIONAL_ID
@@ -423,6 +424,13 @@ def test_a_fetch_session_ends_when_the_permission_does(wire, rules, topic):
     wire.ask(produce_to(topic), 9, pr.ProduceResponse)
     again = fe.FetchRequest(max_wait_ms=1000, min_bytes=1, session_id=first.session_id, session_epoch=1)
     assert ErrorCode.TOPIC_AUTHORIZATION_FAILED in codes(wire.ask(again, 12, fe.FetchResponse))
+
+
+def test_records_of_a_transaction_that_is_not_named_are_refused(wire, topic):
+    request = produce_to(topic)
+    builder = BatchBuilder(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    request.topic_data[0].partition_data[0].records = batch(b"v", builder=builder)
+    assert ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED in codes(wire.ask(request, 9, pr.ProduceResponse))
 
 
 def test_only_a_broker_may_fetch_as_a_follower(wire, rules, topic):

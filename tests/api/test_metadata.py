@@ -260,3 +260,10 @@ def test_a_page_names_topics_that_are_not_there(wire):
         "not-here": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         "no spaces": ErrorCode.INVALID_TOPIC_EXCEPTION,
     }
+
+
+def test_a_cursor_that_cannot_be_is_answered_and_not_cut_off(wire, new_topic):
+    name, _ = new_topic()
+    request = DescribeTopicPartitionsRequest([TopicRequest(name)], 10, Cursor(name, -1))
+    (answer,) = wire.ask(request, 0, DescribeTopicPartitionsResponse).topics
+    assert (answer.error_code, answer.name) == (ErrorCode.INVALID_REQUEST, name)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from headrace.testing.wire import WireClient, batch
 from headrace.wire.batch import iterate_batches
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from headrace.wire.messages.metadata import MetadataRequest
 from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.wire.records import decode_records
 
@@ -142,3 +145,25 @@ def test_a_coordinator_knows_only_what_its_log_has_after_the_disk_failed(running
     commit(6)
     assert committed() == 6
     consumer.close()
+
+
+def test_a_store_that_takes_nothing_holds_up_no_other_request_of_a_connection(make_broker):
+    broker = make_broker()
+
+    async def limit(node, pages):
+        store = node.cluster._store._store
+        (now,) = store._database.execute("PRAGMA page_count").fetchone()
+        store._database.execute(f"PRAGMA max_page_count={pages or now}")  # as a full disk is to SQLite
+
+    find = FindCoordinatorRequest(key_type=0, coordinator_keys=["a group"])
+    with WireClient(broker.bootstrap) as client:
+        broker.run(lambda node: limit(node, 0))
+        for _ in range(3):
+            (found,) = client.call(find, 4).coordinators
+            assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            assert client.call(MetadataRequest(topics=None), 9).brokers
+        broker.run(lambda node: limit(node, 1_000_000))
+        deadline = time.monotonic() + 60
+        while client.call(find, 4).coordinators[0].error_code and time.monotonic() < deadline:
+            pass
+        assert client.call(find, 4).coordinators[0].error_code == 0

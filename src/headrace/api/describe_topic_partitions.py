@@ -33,7 +33,12 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
     if request.cursor is not None:
         first_name, first_partition = request.cursor.topic_name, request.cursor.partition_index
         if first_partition < 0:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition index of the cursor is negative.")
+            # There is no place for an error but in the topics.
+            wrong = [
+                DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, topic.name)
+                for topic in request.topics
+            ]
+            return DescribeTopicPartitionsResponse(topics=wrong)
     response = DescribeTopicPartitionsResponse()
     for name in names:
         if name < first_name:

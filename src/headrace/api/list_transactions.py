@@ -22,7 +22,7 @@ LABELS = {status.label for status in Status}
 
 def handle(context: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
     try:
-        pattern = re2.compile(request.transactional_id_pattern) if request.transactional_id_pattern else None
+        pattern = _compile(request.transactional_id_pattern) if request.transactional_id_pattern else None
     except re2.error:
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     now = context.services.clock.now_ms()
@@ -49,3 +49,9 @@ def handle(context: Context, request: ListTransactionsRequest) -> ListTransactio
             TransactionState(each.transactional_id, each.producer_id, each.status.label) for each in found
         ],
     )
+
+
+def _compile(pattern: str) -> re2._Regexp:
+    options = re2.Options()
+    options.log_errors = False  # The client is told.
+    return re2.compile(pattern, options)

@@ -18,6 +18,7 @@ from headrace.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.log.producers import VerificationGuard
 from headrace.log.validation import RecordsRefused
 from headrace.replica.partition import Committed, Partition
+from headrace.wire.batch import HEADER, HEADER_SIZE, TRANSACTIONAL
 from headrace.wire.codec import WireError
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import Endpoint
@@ -62,7 +63,13 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
 def _refused(context: Context, request: ProduceRequest) -> Refused:
     """The topics this client may not write to; all of them when it may not use its transactional id."""
     transactional_id = request.transactional_id
-    if transactional_id is not None and not context.may(Operation.WRITE, TRANSACTIONAL_ID, transactional_id):
+    if transactional_id is None:
+        allowed = not any(
+            _is_transactional(data.records) for each in request.topics for data in each.partitions
+        )
+    else:
+        allowed = context.may(Operation.WRITE, TRANSACTIONAL_ID, transactional_id)
+    if not allowed:
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return {each.topic: code for each in request.topics}
     refused = {}
@@ -71,6 +78,14 @@ def _refused(context: Context, request: ProduceRequest) -> Refused:
         if name is not None and not context.may(Operation.WRITE, TOPIC, name):
             refused[each.topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return refused
+
+
+def _is_transactional(records: memoryview | None) -> bool:
+    """Whether records that name no transactional id, whose permission could be asked, belong to a transaction."""
+    if records is None or len(records) < HEADER_SIZE:
+        return False
+    attributes: int = HEADER.unpack_from(records)[5]
+    return attributes & TRANSACTIONAL != 0
 
 
 def _verified(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from headrace.clock import Clock
 from headrace.cluster.config_changes import ConfigOp, Errors
 from headrace.cluster.controller import Controller
 from headrace.cluster.image import ConfigResource, MetadataImage
@@ -33,12 +35,18 @@ T = TypeVar("T")
 CREATE_TOPICS_VERSION = 7
 ALLOCATE_VERSION = 0
 
+PATIENCE = 2.0
+"""Seconds to wait for a topic that is created on first use; then the client is told to ask again."""
+
 
 class Admin:
     """Operations of the controller, from the broker that `node` is. NOT_CONTROLLER when another broker is the controller."""
 
-    def __init__(self, node: ClusterNode) -> None:
+    def __init__(self, node: ClusterNode, clock: Clock) -> None:
         self._node = node
+        self._clock = clock
+        self._creations: dict[tuple[str, ...], tuple[asyncio.Task[dict[str, ErrorCode]], float]] = {}
+        """Topics that are being created on first use, and until when one waits for that."""
 
     @property
     def image(self) -> MetadataImage:
@@ -85,13 +93,29 @@ class Admin:
         await self._do(lambda controller: controller.unregister_broker(broker_id))
 
     async def auto_create(self, names: Sequence[str]) -> dict[str, ErrorCode]:
-        """Create topics with the broker's defaults, internal ones as they must be; says why not, where it failed."""
+        """Create topics with the broker's defaults, internal ones as they must be; says why not, where it failed.
+
+        Whoever asks has other requests waiting behind this one, so nobody waits long for a store that is away: the
+        creation goes on, and those who ask again meanwhile share it.
+        """
+        clock, wanted = self._clock, tuple(dict.fromkeys(names))
+        if wanted not in self._creations:
+            task = asyncio.get_running_loop().create_task(self._create_with_defaults(wanted))
+            self._creations[wanted] = (task, clock.monotonic() + PATIENCE)
+            task.add_done_callback(lambda _: self._creations.pop(wanted, None))
+        task, deadline = self._creations[wanted]
+        try:
+            return await clock.wait_for(asyncio.shield(task), max(deadline - clock.monotonic(), 0))
+        except TimeoutError:
+            return dict.fromkeys(wanted, ErrorCode.LEADER_NOT_AVAILABLE)
+
+    async def _create_with_defaults(self, names: Sequence[str]) -> dict[str, ErrorCode]:
         node = self._node
         specs = [
             internal_topic(name, node.config, node.lone)
             if name in INTERNAL_TOPICS
             else CreatableTopic(name, -1, -1)
-            for name in dict.fromkeys(names)
+            for name in names
         ]
         try:
             if node.is_controller:

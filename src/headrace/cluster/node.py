@@ -73,7 +73,7 @@ class ClusterNode:
         """This broker's settings, with what was changed while running."""
         self.lone = lone
         """No other broker can ever join: the store is inside this process."""
-        self.admin = Admin(self)
+        self.admin = Admin(self, clock)
         self.link: Link | None = None
         """How to ask another broker; without it only this broker's own controller can be asked."""
         self.controller: Controller | None = None
