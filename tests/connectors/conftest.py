@@ -64,12 +64,12 @@ def read_all(bootstrap, admin):
 
 @pytest.fixture
 def eventually():
-    """Wait until something is so, and fail when it is not within a minute."""
+    """Wait until something is so, and fail when it is not in time."""
 
-    def wait(is_so):
-        deadline = time.monotonic() + 60
+    def wait(is_so, seconds=60):
+        deadline = time.monotonic() + seconds
         while not is_so():
-            assert time.monotonic() < deadline, "it did not come about within 60 s"
+            assert time.monotonic() < deadline, f"it did not come about within {seconds} s"
             time.sleep(0.02)
 
     return wait

@@ -39,6 +39,7 @@ COMMANDS = {
     "dlq": Entry("headrace.cli.dlq", "List, show, replay and drop dead letters."),
     "partitioner": Entry("headrace.cli.partitioner", "See what moves when partitions are added."),
     "perf": Entry("headrace.cli.perf", "Load-test a cluster: produce, consume, end to end."),
+    "connect": Entry("headrace.cli.connect", "Move data into topics and out of them, on Spark."),
     "dump-log": Entry("headrace.cli.dump_log", "Print what is in a partition's files."),
     "pipeline": Entry("headrace.cli.pipeline", "Make, check, run and replay pipelines on Spark."),
     "services": Entry("headrace.cli.services", "List, describe, invoke and export services (Dubbo 2.7)."),

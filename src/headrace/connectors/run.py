@@ -5,8 +5,7 @@ A source is its rows written by ``format("headrace")``; a sink is ``format("head
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,19 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-
-def session(master: str, settings: Mapping[str, str]) -> SparkSession:
-    """The session connectors run in; a local one uses this very interpreter."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master(master).appName("headrace connect")
-    builder = builder.config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
-    if master.startswith("local"):
-        builder = builder.config("spark.pyspark.python", sys.executable)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
 
 
 def start(

@@ -16,12 +16,8 @@ from typing import Any
 
 from headrace.connectors.errors import ConnectorError
 
-
-def default_root() -> Path:
-    """``HEADRACE_STATE``, or the user's state directory."""
-    given = os.environ.get("HEADRACE_STATE")
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return (Path(given) if given else Path(base) / "headrace") / "connect"
+DIRECTORY = Path(".headrace") / "connect"
+"""Where states are, below the directory of a connector's file."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +55,7 @@ class State:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         self._lock = descriptor
+        self._request.unlink(missing_ok=True)
 
     def release(self) -> None:
         if self._lock is not None:
@@ -86,6 +83,17 @@ class State:
         shutil.rmtree(self.checkpoint, ignore_errors=True)
         for name in ("identity.json", "status.json"):
             (self.home / name).unlink(missing_ok=True)
+
+    def ask_to_stop(self) -> None:
+        self._request.touch()
+
+    @property
+    def is_asked_to_stop(self) -> bool:
+        return self._request.exists()
+
+    @property
+    def _request(self) -> Path:
+        return self.home / "stop"
 
     def report(self, facts: Mapping[str, Any]) -> None:
         _write(self.home / "status.json", facts)

@@ -27,7 +27,7 @@ BOOTSTRAP = "127.0.0.1:9092"
 class TopicOut:
     """``[topic]`` of a source: where its rows go."""
 
-    name: str = setting("The topic the records go to.")
+    name: str = setting("The topic the records go to.", example="orders")
     bootstrap: str = setting("Any brokers of the cluster, as host:port,…", default=BOOTSTRAP)
     key: tuple[str, ...] = setting("The field or fields that make a record's key.", default=(), example="id")
     on_error: OnError = setting(
@@ -35,7 +35,7 @@ class TopicOut:
         default="fail",
     )
     partitions: int | None = setting(
-        "Create the topic with so many partitions if it is missing.", default=None, minimum=1
+        "Create the topic with so many partitions if it is missing.", default=None, minimum=1, example=3
     )
     replication_factor: int = setting("Replicas of a topic that is created.", default=1, minimum=1)
     client: dict[str, str] = setting(
@@ -49,8 +49,9 @@ class TopicIn:
 
     name: tuple[str, ...] = setting("The topic or topics to read.", example="orders")
     bootstrap: str = setting("Any brokers of the cluster, as host:port,…", default=BOOTSTRAP)
-    value: Literal["json", "text", "bytes"] = setting(
-        "How a value is read: json (needs a schema), text or bytes (one field, value).", default="text"
+    value: Literal["json", "text", "bytes"] | None = setting(
+        "How a value is read: json (needs a schema), text or bytes (one field, value). [json with a schema, else text]",
+        default=None,
     )
     schema: str | None = setting(
         "The fields of a JSON value in Spark's words.", default=None, example="id BIGINT, name STRING"
@@ -68,11 +69,15 @@ class TopicIn:
         "Further client settings by Kafka's names, such as security.protocol.", default={}
     )
 
+    @property
+    def form(self) -> Literal["json", "text", "bytes"]:
+        return self.value or ("text" if self.schema is None else "json")
+
     def problems(self) -> Iterator[str]:
-        if self.value == "json" and self.schema is None:
+        if self.form == "json" and self.schema is None:
             yield 'schema is missing: value = "json" needs the fields, such as schema = "id BIGINT, name STRING"'
-        if self.value != "json" and self.schema is not None:
-            yield f'schema is given, but value is "{self.value}": a schema belongs to value = "json"'
+        if self.form != "json" and self.schema is not None:
+            yield f'schema is given, but value is "{self.form}": a schema belongs to value = "json"'
         if self.schema is not None:
             try:
                 ddl.parse(self.schema)
@@ -167,9 +172,9 @@ def decode(records: DataFrame, topic: TopicIn) -> DataFrame:
     from pyspark.sql import functions as f
 
     metadata = [f.col(name[1:]).alias(name) for name in METADATA]
-    if topic.value == "bytes":
+    if topic.form == "bytes":
         return records.select(*metadata, "value", f.lit(False).alias(UNREADABLE))
-    if topic.value == "text":
+    if topic.form == "text":
         text = f.col("value").cast("string")
         return records.select(*metadata, text.alias("value"), f.lit(False).alias(UNREADABLE))
     schema = schema_of(topic)
@@ -187,4 +192,4 @@ def decode(records: DataFrame, topic: TopicIn) -> DataFrame:
 
 def schema_of(topic: TopicIn) -> StructType:
     """The fields a sink will see."""
-    return ddl.parse(topic.schema or ("value BINARY" if topic.value == "bytes" else "value STRING"))
+    return ddl.parse(topic.schema or ("value BINARY" if topic.form == "bytes" else "value STRING"))

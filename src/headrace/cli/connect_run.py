@@ -1,0 +1,236 @@
+"""What `connect check` and `connect run` do: from files to running connectors, and back to sentences."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.cli import output, properties
+from headrace.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from headrace.connectors.base import Running
+    from headrace.connectors.config import Declaration
+    from headrace.connectors.state import State
+
+_LOOK = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    files: Sequence[Path]
+    bootstrap: str | None
+    once: bool
+    reset: bool
+    master: str
+    conf: Sequence[str]
+    state: Path | None
+    json: bool
+
+
+@dataclass(slots=True)
+class Job:
+    """One connector of this run."""
+
+    declaration: Declaration
+    state: State
+    file: Path
+    running: Running | None = None
+    condition: str = "starting"
+    error: str | None = None
+    began: float = field(default_factory=time.time)
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "connector": self.declaration.name,
+            "type": self.declaration.type,
+            "direction": self.declaration.connector.direction,
+            "topic": self.declaration.topic.name,
+            "file": str(self.file.absolute()),
+            "state": self.condition,
+            "began": self.began,
+            "updated": time.time(),
+            "error": self.error,
+            **(self.running.facts() if self.running is not None else {"rows": 0}),
+        }
+
+    def report(self) -> dict[str, Any]:
+        facts = self.facts()
+        self.state.report(facts)
+        return facts
+
+
+def problems_of(file: Path, bootstrap: str | None, offline: bool) -> list[str]:
+    from headrace.connectors.config import load
+    from headrace.connectors.errors import ConfigError, ConnectorError
+
+    try:
+        declared = load(file, bootstrap=bootstrap)
+        if not offline:
+            declared.connector.check()
+    except ConfigError as error:
+        return error.problems
+    except ConnectorError as error:
+        return [str(error)]
+    return []
+
+
+def run_files(wish: Wish) -> None:
+    logging.basicConfig(level=logging.WARNING, format="headrace: %(message)s")
+    with _speaking():
+        from headrace.connectors.state import DIRECTORY, State
+
+        jobs: list[Job] = []
+        for file in wish.files:
+            declared = _load(file, wish.bootstrap)
+            root = wish.state if wish.state is not None else file.absolute().parent / DIRECTORY
+            jobs.append(Job(declared, State(root, declared.name), file))
+        _check_names(jobs)
+        try:
+            for job in jobs:
+                job.state.lock()
+            _run(jobs, wish)
+        finally:
+            for job in jobs:
+                job.state.release()
+
+
+def _run(jobs: list[Job], wish: Wish) -> None:
+    from headrace.cli.connect_view import show
+    from headrace.connectors.run import start
+
+    session = _Session(jobs, wish)
+    try:
+        for job in jobs:
+            if wish.reset:
+                _reset(job)
+            job.report()
+            job.running = start(job.declaration, job.state, session.get, once=wish.once)
+            job.condition = "running"
+        with show(json=wish.json) as draw:
+            while any(job.condition == "running" for job in jobs):
+                for job in jobs:
+                    _look_after(job)
+                draw([job.report() for job in jobs])
+                time.sleep(_LOOK)
+            draw([job.report() for job in jobs], last=True)
+    except BaseException as error:
+        for job in jobs:
+            if job.condition == "starting":
+                job.condition, job.error = "failed", str(error)
+        raise
+    finally:
+        for job in jobs:
+            if job.running is not None and job.condition == "running":
+                job.running.stop()
+                job.condition = "stopped"
+            job.report()
+        session.stop()
+    failed = [f"{job.error}." for job in jobs if job.condition == "failed"]
+    if failed:
+        raise Failure("\n".join(failed).replace("..", "."))
+
+
+def _reset(job: Job) -> None:
+    elsewhere = job.declaration.run.checkpoint
+    if elsewhere is not None:
+        raise Failure(
+            f"run.checkpoint is {elsewhere}, which --reset leaves alone: delete {elsewhere}/{job.declaration.name}."
+        )
+    job.state.reset()
+
+
+def _look_after(job: Job) -> None:
+    """What has become of a connector since the last look."""
+    running = job.running
+    if running is None or job.condition != "running":
+        return
+    if job.state.is_asked_to_stop:
+        running.stop()
+        job.condition = "stopped"
+    elif not running.is_active():
+        failure = running.failure()
+        job.condition = "done" if failure is None else "failed"
+        job.error = None if failure is None else str(failure)
+        running.stop()
+    if job.condition != "running":
+        job.report()
+        job.state.release()
+
+
+class _Session:
+    """Spark, started when the first connector needs it: an HTTP endpoint does not."""
+
+    def __init__(self, jobs: Sequence[Job], wish: Wish) -> None:
+        self._settings: dict[str, str] = {}
+        for job in jobs:
+            self._settings |= job.declaration.spark
+        self._settings |= properties.from_arguments(wish.conf, "--conf")
+        self._master = wish.master
+        self._log = jobs[0].state.home.parent / "spark.log"
+        self._spark: Any = None
+
+    def get(self) -> Any:
+        if self._spark is None:
+            from headrace.connectors.session import open_session
+
+            self._spark = open_session(self._master, self._settings, self._log)
+        return self._spark
+
+    def stop(self) -> None:
+        if self._spark is not None:
+            self._spark.stop()
+
+
+def _load(file: Path, bootstrap: str | None) -> Declaration:
+    from headrace.connectors.config import load
+    from headrace.connectors.errors import ConfigError
+
+    try:
+        return load(file, bootstrap=bootstrap)
+    except ConfigError as error:
+        for problem in error.problems:
+            output.note(f"{file}: {problem}")
+        count = len(error.problems)
+        raise Failure(
+            f"{count} problem{'s' if count > 1 else ''} to mend in {file} before it can run."
+        ) from None
+
+
+def _check_names(jobs: Sequence[Job]) -> None:
+    names = [job.declaration.name for job in jobs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise Failure(f"Two of these files declare a connector named {twice}; give one of them another name.")
+
+
+@contextmanager
+def _speaking() -> Iterator[None]:
+    """Whatever goes wrong becomes the command's one sentence."""
+    from headrace.client.errors import ClientError
+    from headrace.connectors.errors import ConnectorError
+
+    kinds: tuple[type[Exception], ...] = (ConnectorError, ClientError)
+    sentence: Callable[[str], str] = str
+    try:
+        import pyspark.errors
+    except ImportError:
+        pass
+    else:
+        from headrace.connectors.progress import reason
+
+        kinds, sentence = (*kinds, pyspark.errors.PySparkException), reason
+    try:
+        yield
+    except ImportError as error:
+        raise Failure(
+            f"Connectors on Spark need the extra: pip install 'headrace[spark]' ({error})."
+        ) from None
+    except kinds as error:
+        own = isinstance(error, ConnectorError | ClientError)
+        raise Failure(f"{(str(error) if own else sentence(str(error))).rstrip('.')}.") from None

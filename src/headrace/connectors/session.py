@@ -1,0 +1,57 @@
+"""The Spark session connectors run in: local by default, any master on request, with its chatter in a file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open_session(master: str, settings: Mapping[str, str], log: Path) -> SparkSession:
+    """A session with the given settings; where they are silent, those that suit connectors."""
+    from pyspark.sql import SparkSession
+
+    defaults = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    # Spark looks for data sources with the interpreter this names, and runs the workers with it.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    builder = SparkSession.builder.appName("headrace connect").master(master)
+    for key, value in {**defaults, **settings}.items():
+        builder = builder.config(key, value)
+    # What fails is told in a sentence; PySpark would log it as well, with the whole stack.
+    for chatty in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(chatty).setLevel(logging.CRITICAL + 1)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with _speaking_to(log):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _speaking_to(file: Path) -> Iterator[None]:
+    """Processes started meanwhile, Spark's JVM above all, write to a file what they would write to the terminal."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    target = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    kept = os.dup(1), os.dup(2)
+    try:
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        yield
+    finally:
+        os.dup2(kept[0], 1)
+        os.dup2(kept[1], 2)
+        for descriptor in (*kept, target):
+            os.close(descriptor)

@@ -1,0 +1,142 @@
+"""`headrace connect` as users run it: new, check, list, run, status, stop, and a whole process killed in the middle."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+
+import pytest
+import urllib3
+
+from headrace.connectors.config import declare
+from headrace.connectors.template import template
+
+
+@pytest.fixture
+def connect(tmp_path):
+    """Run the command in a directory of its own."""
+
+    def run(*arguments, code=0):
+        done = subprocess.run(command(*arguments), capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout if code == 0 else done.stdout + done.stderr
+
+    return run
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Start the command and leave it running; killed at the end if it still is."""
+    running = []
+
+    def start(*arguments):
+        with open(tmp_path / "stderr", "w") as errors:
+            running.append(
+                subprocess.Popen(
+                    command(*arguments), stdout=subprocess.PIPE, stderr=errors, text=True, cwd=tmp_path
+                )
+            )
+        return running[-1]
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "headrace.cli", "connect", *map(str, arguments)]
+
+
+def test_every_template_says_all_that_must_be_given(connect, monkeypatch):
+    monkeypatch.setenv("PASSWORD", "secret")
+    kinds = json.loads(connect("list", "--types", "--json"))
+    assert {(kind["direction"], kind["type"]) for kind in kinds} >= {("source", "sql"), ("sink", "webhook")}
+    for kind in kinds:
+        document = tomllib.loads(template(kind["direction"], kind["type"], "mine"))
+        if kind["type"] == "sql" and kind["direction"] == "sink":
+            document["sink"]["key"] = "id"  # must be given for upserts, and not for inserts
+        assert declare(document, default_name="x").name == "mine"
+
+
+def test_new_writes_a_file_and_never_over_one(connect, tmp_path):
+    connect("new", "source", "files", "orders.toml")
+    assert tomllib.loads((tmp_path / "orders.toml").read_text())["name"] == "orders"
+    assert "is there already" in connect("new", "source", "files", "orders.toml", code=1)
+    assert "did you mean files?" in connect("new", "source", "fils", code=2)
+
+
+def test_check_tells_each_mistake_in_a_line(connect, tmp_path):
+    (tmp_path / "a.toml").write_text('[topic]\nname = "t"\n[source]\ntype = "files"\npth = "/none/x"\n')
+    told = connect("check", "a.toml", code=1)
+    assert "a.toml: source.pth is not a setting of the files source; did you mean path?" in told
+    assert "a.toml: source.path is missing" in told
+    assert "headrace: 2 problems to mend before this can run." in told
+    (tmp_path / "b.toml").write_text('[topic]\nname = "t"\n[source]\ntype = "files"\npath = "/none/x"\n')
+    assert "there is no directory /none" in connect("check", "b.toml", code=1)
+    assert connect("check", "b.toml", "--offline") == "No problems: 1 connector can run.\n"
+    assert "to mend in a.toml before it can run" in connect("run", "a.toml", code=1)
+
+
+def test_an_endpoint_runs_without_spark_until_it_is_stopped(
+    connect, started, bootstrap, new_topic, read_all, tmp_path
+):
+    topic = new_topic()
+    (tmp_path / "gate.toml").write_text(
+        f'[topic]\nname = "{topic}"\n[source]\ntype = "http-endpoint"\nlisten = "127.0.0.1:0"\n'
+    )
+    running = started("run", "gate.toml", "-b", bootstrap, "--json")
+    first = json.loads(running.stdout.readline())
+    assert (
+        urllib3.request("POST", f"http://{first['listening']}/", json={"id": 1}, retries=False).status == 200
+    )
+    assert "runs already" in connect("run", "gate.toml", "-b", bootstrap, code=1)
+    (look,) = json.loads(connect("status", "gate", "--json"))
+    assert (look["state"], look["pid"]) == ("running", running.pid)
+    assert connect("stop", "gate") == "gate: stopped\n"
+    assert running.wait(60) == 0
+    assert len(read_all(topic)) == 1
+    assert "gate" in connect("list")
+    assert "None of these connectors is running." in connect("stop", code=1)
+    assert "No connector 'gat' was run here. Did you mean 'gate'?" in connect("status", "gat", code=1)
+
+
+@pytest.mark.timeout(600)
+def test_files_go_through_a_topic_to_files_once_although_the_whole_process_is_killed(
+    connect, started, bootstrap, new_topic, read_all, tmp_path, eventually
+):
+    topic = new_topic(2)
+    (tmp_path / "in").mkdir()
+    out = tmp_path / "out"
+    (tmp_path / "in.toml").write_text(
+        f'[topic]\nname = "{topic}"\nkey = "id"\n[source]\ntype = "files"\npath = "{tmp_path}/in"\nmax_bytes = 2000\n'
+    )
+    (tmp_path / "out.toml").write_text(
+        f'[topic]\nname = "{topic}"\nschema = "id BIGINT"\nmax_records = 50\n[sink]\ntype = "files"\npath = "{out}"\n'
+    )
+
+    def grow(first, last):
+        with open(tmp_path / "in" / "orders.json", "a") as file:
+            file.writelines(f'{{"id": {number}}}\n' for number in range(first, last))
+
+    grow(0, 400)
+    running = started(
+        "run", "in.toml", "out.toml", "-b", bootstrap, "-m", "local[2]", "--conf", "spark.driver.memory=512m"
+    )
+    eventually(lambda: running.poll() is not None or len(list(out.glob("*.jsonl"))) > 2, 240)
+    assert running.poll() is None, (tmp_path / "stderr").read_text()
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    assert {look["state"] for look in json.loads(connect("list", "--json"))} == {"died"}
+    grow(400, 500)
+    connect("run", "in.toml", "--once", "-b", bootstrap, "-m", "local[2]")
+    assert sorted(json.loads(record.value)["id"] for record in read_all(topic)) == list(range(500))
+    told = connect("run", "out.toml", "--once", "-b", bootstrap, "-m", "local[2]")
+    assert "out: done" in told
+    written = [json.loads(line)["id"] for path in out.glob("*.jsonl") for line in path.open()]
+    assert sorted(written) == list(range(500))
+    (tmp_path / "out.toml").write_text((tmp_path / "out.toml").read_text().replace(str(out), f"{out}2"))
+    assert "was started with another path" in connect("run", "out.toml", "--once", "-b", bootstrap, code=1)
