@@ -123,6 +123,7 @@ def run(spark, bootstrap, tmp_path):
         try:
             running = start(declared, kept, lambda: spark, once=True)
             while running.is_active():
+                running.facts()
                 time.sleep(0.05)
             failure = running.failure()
             running.stop()

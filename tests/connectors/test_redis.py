@@ -1,5 +1,7 @@
 """Redis against a real server: a stream in; strings, hashes, lists and streams out, each record once."""
 
+import logging
+
 import pyarrow as pa
 import pytest
 
@@ -110,20 +112,25 @@ def test_a_key_that_is_no_stream_is_told(declared, url, client):
 
 
 @pytest.mark.timeout(300)
-def test_a_stream_goes_through_a_topic_to_a_list_once_although_a_worker_is_killed_after_writing(
-    run, new_topic, url, client, tmp_path
+def test_a_stream_goes_through_a_topic_to_a_list_once_although_redis_is_away_and_a_worker_is_killed(
+    run, new_topic, redis_server, url, tmp_path
 ):
-    for number in range(500):
-        client.xadd("events", {"id": number})
+    """The server comes back when the connector has noticed; the worker dies when it has written."""
     topic = new_topic()
-    assert (
-        run(
-            "from-redis",
-            {"name": topic, "key": "id"},
-            source={"type": "redis", "url": url, "stream": "events"},
-        )
-        is None
-    )
+    redis_server.kill()
+
+    class ComeBack(logging.Handler):
+        def emit(self, record):
+            if "starting again" in record.getMessage():
+                redis_server.start()
+                with redis_server.client() as client:
+                    for number in range(500):
+                        client.xadd("events", {"id": number})
+                logging.getLogger("headrace.connectors").removeHandler(self)
+
+    logging.getLogger("headrace.connectors").addHandler(ComeBack())
+    source = {"type": "redis", "url": url, "stream": "events"}
+    assert run("from-redis", {"name": topic, "key": "id"}, source=source) is None
     sink = {
         "type": "killed:KilledRedis",
         "url": url,
@@ -131,7 +138,8 @@ def test_a_stream_goes_through_a_topic_to_a_list_once_although_a_worker_is_kille
         "key": "copy",
         "marker": str(tmp_path / "marker"),
     }
-    assert run("to-redis", {"name": topic, "max_records": 250}, sink=sink) is not None
-    assert client.llen("copy") > 0
-    assert run("to-redis", {"name": topic, "max_records": 250}, sink=sink) is None
-    assert client.llen("copy") == len(set(client.lrange("copy", 0, -1))) == 500
+    with redis_server.client() as client:
+        assert "crashed" in run("to-redis", {"name": topic, "max_records": 250}, sink=sink)
+        assert client.llen("copy") > 0
+        assert run("to-redis", {"name": topic, "max_records": 250}, sink=sink) is None
+        assert client.llen("copy") == len(set(client.lrange("copy", 0, -1))) == 500

@@ -197,10 +197,7 @@ def test_a_topic_reaches_a_table_once_although_a_worker_is_killed_after_writing(
     table = {"url": url, "table": "orders", "mode": "insert", "marker": str(tmp_path / "marker")}
     kind = {"name": topic, "value": "json", "schema": "id BIGINT", "max_records": 250}
     killed = run("to-sql", kind, sink={"type": "killed:KilledSql", **table})
-    assert killed is not None
+    assert "crashed" in killed
     assert execute("SELECT COUNT(*) FROM orders") > [(0,)]
     assert run("to-sql", kind, sink={"type": "killed:KilledSql", **table}) is None
     assert execute("SELECT COUNT(*), COUNT(DISTINCT id) FROM orders") == [(500, 500)]
-    # The table knows what it has although Spark has forgotten.
-    assert run("to-sql", kind, sink={"type": "killed:KilledSql", **table}, state="other") is None
-    assert execute("SELECT COUNT(*) FROM orders") == [(500,)]

@@ -172,14 +172,14 @@ class _Session:
             self._settings |= job.declaration.spark
         self._settings |= properties.from_arguments(wish.conf, "--conf")
         self._master = wish.master
-        self._log = jobs[0].state.home.parent / "spark.log"
+        self._root = jobs[0].file.absolute().parent if wish.state is None else wish.state
         self._spark: Any = None
 
     def get(self) -> Any:
         if self._spark is None:
-            from headrace.connectors.session import open_session
+            from headrace.pipelines.session import open_session
 
-            self._spark = open_session(self._master, self._settings, self._log)
+            self._spark = open_session("headrace connect", self._master, self._settings, self._root)
         return self._spark
 
     def stop(self) -> None:

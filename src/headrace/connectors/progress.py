@@ -6,18 +6,19 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# "…Error: the sentence" as the last line of the Python traceback that Spark wraps into its own exceptions.
+# "….SomeError: the sentence", a line of the Python or Java stacks that Spark wraps into its own exceptions.
 _RAISED = re.compile(
-    r"^(?:[A-Za-z_][\w.]*\.)?(?P<kind>[A-Za-z_]\w*(?:Error|Exception|Record|Failed|Aborted|Full)): (?P<text>.+)$",
-    re.M,
+    r"^(?:Caused by: )?(?P<module>(?:[A-Za-z_]\w*\.)*)(?P<kind>[A-Z]\w*): (?P<text>\S.*)$", re.M
 )
+_OURS = ("headrace.", "ConnectorError", "Rejected", "Unavailable")
+_WRAPPERS = ("py4j.", "pyspark.", "java.", "scala.")
 
 
 class Tally:
-    """Rows since the query started. Spark remembers its last hundred batches only, so this counts along."""
+    """Rows since the connector started. Spark remembers its last hundred batches only, so this counts along."""
 
     def __init__(self) -> None:
-        self._rows = 0
+        self.rows = 0
         self._counted = -1
         self._last: dict[str, object] = {}
 
@@ -26,27 +27,26 @@ class Tally:
             # An idle trigger reports the batch to come, without rows.
             if one["batchId"] > self._counted and one["numInputRows"]:
                 self._counted = one["batchId"]
-                self._rows += int(one["numInputRows"])
+                self.rows += int(one["numInputRows"])
                 self._last = {
                     "batch": one["batchId"],
                     "rows_per_second": round(float(one.get("processedRowsPerSecond") or 0), 1),
                     "batch_seconds": int(one["durationMs"].get("triggerExecution", 0)) / 1000,
                     "at": one["timestamp"],
                 }
-        return {"rows": self._rows, **self._last}
+        return {"rows": self.rows, **self._last}
 
 
 def reason(text: str) -> str:
-    """The sentence inside the layers of a Spark failure."""
+    """The sentence inside the layers of a Spark failure: ours, else the user's code's, else Spark's own."""
     raised = list(_RAISED.finditer(text))
-    if raised:
-        last = raised[-1]
-        own = last["kind"] in (
-            "ConnectorError",
-            "RejectedRecord",
-            "BrokerError",
-            "ConfigError",
-            "DeliveryError",
-        )
-        return last["text"] if own else f"{last['kind']}: {last['text']}"
+    ours = [match for match in raised if (match["module"] + match["kind"]).startswith(_OURS)]
+    if ours:
+        return ours[-1]["text"]
+    python = [match for match in raised if not match["module"].startswith((*_WRAPPERS, "org."))]
+    if python and "Traceback (most recent call last)" in text:
+        return f"{python[-1]['kind']}: {python[-1]['text']}"
+    spark = [match for match in raised if match["module"].startswith("org.apache.spark")]
+    if spark:
+        return spark[-1]["text"].partition(". Consider ")[0]
     return text.strip().splitlines()[0] if text.strip() else "Spark gave no reason"

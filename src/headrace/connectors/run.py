@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.client import Admin
 from headrace.client.dead_letters import default_name
-from headrace.connectors.base import Connector, PolledSource, Running, Service, Sink, Source
+from headrace.connectors.base import PolledSource, Running, Service, Sink, Source
 from headrace.connectors.config import Declaration
-from headrace.connectors.errors import ConnectorError
-from headrace.connectors.progress import Tally, reason
+from headrace.connectors.query import Query
 from headrace.connectors.state import State
 from headrace.connectors.topic import (
     Run,
@@ -29,7 +28,6 @@ from headrace.connectors.topic import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
@@ -49,33 +47,7 @@ def start(
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{declaration.run.every * 1000:.0f} milliseconds")
-    return Query(writer.start(), connector)
-
-
-class Query(Running):
-    """A streaming query that runs a connector."""
-
-    def __init__(self, query: StreamingQuery, connector: Connector) -> None:
-        self._query = query
-        self._connector = connector
-        self._tally = Tally()
-
-    def is_active(self) -> bool:
-        return self._query.isActive
-
-    def failure(self) -> Exception | None:
-        error = self._query.exception()
-        return (
-            None if error is None else ConnectorError(f"{self._connector.name} failed: {reason(str(error))}")
-        )
-
-    def facts(self) -> dict[str, object]:
-        return self._tally.update(self._query.recentProgress)
-
-    def stop(self) -> None:
-        self._query.stop()
-        if isinstance(self._connector, Sink):
-            self._connector.stop()
+    return Query(writer.start, connector, declaration.run.retry_for)
 
 
 def _writer(spark: SparkSession, declaration: Declaration) -> DataStreamWriter:

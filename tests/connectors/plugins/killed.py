@@ -5,7 +5,6 @@ import signal
 from dataclasses import dataclass
 
 from headrace.connectors import setting
-from headrace.connectors.files.sink import FilesSink, FilesSinkSettings
 from headrace.connectors.lake.sink import LakeSink, LakeSinkSettings
 from headrace.connectors.redis.sink import RedisSink, RedisSinkSettings
 from headrace.connectors.sql.sink import SqlSink, SqlSinkSettings
@@ -44,11 +43,6 @@ class Marked:
 
 
 @dataclass(frozen=True)
-class FilesSettings(FilesSinkSettings, Marked):
-    pass
-
-
-@dataclass(frozen=True)
 class LakeSettings(LakeSinkSettings, Marked):
     pass
 
@@ -61,14 +55,6 @@ class RedisSettings(RedisSinkSettings, Marked):
 @dataclass(frozen=True)
 class SqlSettings(SqlSinkSettings, Marked):
     pass
-
-
-class KilledFiles(KilledInTask, FilesSink):
-    Settings = FilesSettings
-
-
-class KilledLake(KilledInTask, LakeSink):
-    Settings = LakeSettings
 
 
 class FailedLake(FailedOnDriver, LakeSink):

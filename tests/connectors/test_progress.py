@@ -1,0 +1,54 @@
+"""Why a query failed, in a sentence taken from the layers of Java and Python around it."""
+
+import pytest
+
+from headrace.connectors.progress import Tally, reason
+
+OURS = """[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "foreach_batch.py", line 1, in call
+    raise e
+py4j.protocol.Py4JJavaError: An error occurred while calling o1.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times (TID 1): org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "delivery.py", line 1, in _write
+headrace.connectors.errors.ConnectorError: orders cannot deliver the record in t-0 at offset 3: no; mend the cause
+	at org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+headrace.connectors.errors.ConnectorError: orders cannot deliver the record in t-0 at offset 3: no; mend the cause
+"""
+KILLED = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+py4j.protocol.Py4JJavaError: An error occurred while calling o1.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed
+	at org.apache.spark.scheduler.DAGScheduler.abort(DAGScheduler.scala:1)
+Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting 'x' to 'true'
+	at org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:1)
+Caused by: java.io.EOFException
+"""
+THEIRS = """Traceback (most recent call last):
+  File "own.py", line 9, in write
+KeyError: 'total'
+	at org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:1)
+Caused by: org.apache.spark.SparkException: something
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (OURS, "orders cannot deliver the record in t-0 at offset 3: no; mend the cause"),
+        (KILLED, "Python worker exited unexpectedly (crashed)"),
+        (THEIRS, "KeyError: 'total'"),
+        ("One line only", "One line only"),
+        ("", "Spark gave no reason"),
+    ],
+)
+def test_the_innermost_sentence_is_found(text, sentence):
+    assert reason(text) == sentence
+
+
+def test_rows_are_counted_once_however_often_spark_reports_a_batch():
+    def batch(number, rows):
+        return {"batchId": number, "numInputRows": rows, "durationMs": {}, "timestamp": "now"}
+
+    tally = Tally()
+    tally.update([batch(0, 5), batch(1, 3)])
+    assert tally.update([batch(1, 3), batch(2, 4), batch(3, 0)])["rows"] == 12
