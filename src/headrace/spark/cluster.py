@@ -40,7 +40,7 @@ _LOST_LEADER = frozenset(
     }
 )
 
-_PATIENCE_WITH_UNKNOWN = 3.0
+PATIENCE_WITH_UNKNOWN = 3.0
 """Seconds after which a topic that nobody knows is believed not to exist: one just made may still be on its way."""
 
 
@@ -170,6 +170,13 @@ class Cluster:
             )
         return self.connection(address)
 
+    def node(self, node_id: int) -> Connection:
+        """A connection to a broker by its id."""
+        address = self._nodes.get(node_id)
+        if address is None:
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"Broker {node_id} is not known at the moment.")
+        return self.connection(address)
+
     def forget(self, topic: str) -> None:
         """Ask again who leads this topic the next time somebody needs to know."""
         self._topics.pop(topic, None)
@@ -242,7 +249,7 @@ class Cluster:
                     raise
                 now = time.monotonic()
                 if isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    deadline = min(deadline, began + _PATIENCE_WITH_UNKNOWN)
+                    deadline = min(deadline, began + PATIENCE_WITH_UNKNOWN)
                     if now + pause > deadline:
                         raise
                 if now + pause > deadline:

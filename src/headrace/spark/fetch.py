@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from headrace.spark.cluster import Cluster, lost_leader
+from headrace.spark.cluster import PATIENCE_WITH_UNKNOWN, Cluster, lost_leader
 from headrace.spark.connection import BrokerUnavailable, Connection
 from headrace.spark.decode import Located
 from headrace.spark.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
@@ -29,6 +29,7 @@ from headrace.wire.messages.fetch import (
 from headrace.wire.schema import ZERO_UUID
 
 _TOPIC_IDS = 13
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,10 @@ class OffsetsGone(Exception):
         self.position = position
         self.first = first
         self.last = last
+
+
+class TopicGone(Exception):
+    """The topic was deleted, or its name belongs to another one now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,8 @@ class Fetcher:
         self._end = end
         self._settings = settings
         self._limit = settings.block_bytes
+        self._nearest: int | None = None
+        """The replica that the leader sends a reader with a rack to."""
 
     def blocks(self) -> Iterator[Block]:
         asked: _Asked | None = None
@@ -105,17 +112,25 @@ class Fetcher:
         """The next answer that holds records, asking as often as it takes."""
         deadline = time.monotonic() + self._settings.poll_timeout
         pause = self._cluster.settings.retry_backoff
+        unknown_since: float | None = None
         why: object = "no record arrived"
         while True:
             try:
                 data = self._receive(asked or self._request())
                 if data.records:
                     return None, data
+                if data.preferred_read_replica >= 0:
+                    self._nearest = data.preferred_read_replica
                 why = f"the partition ends at {data.high_watermark}"
             except (BrokerUnavailable, KafkaError) as error:
                 if isinstance(error, KafkaError) and error.code not in RETRIABLE:
                     raise
                 why = error
+                if isinstance(error, KafkaError) and error.code in _UNKNOWN:
+                    unknown_since = unknown_since or time.monotonic()
+                    if time.monotonic() - unknown_since > PATIENCE_WITH_UNKNOWN:
+                        raise TopicGone(self._partition.topic) from None
+                self._nearest = None
                 self._cluster.forget(self._partition.topic)
                 time.sleep(pause)
                 pause = min(pause * 2, self._cluster.settings.retry_backoff_max)
@@ -136,7 +151,10 @@ class Fetcher:
 
     def _request(self) -> _Asked:
         topic, partition = self._partition
-        connection = self._cluster.leader(topic, partition)
+        if self._nearest is None:
+            connection = self._cluster.leader(topic, partition)
+        else:
+            connection = self._cluster.node(self._nearest)
         version = connection.version_of(FetchRequest)
         topic_id = self._topic_id
         if version >= _TOPIC_IDS and topic_id == ZERO_UUID:
@@ -161,8 +179,11 @@ class Fetcher:
             raise KafkaError(code, f"fetching {self._partition} failed: {code.name}")
         data = reply.responses[0].partitions[0]
         code = ErrorCode(data.error_code)
-        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._nearest is None:
             self._out_of_range()
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            # A follower may not have yet, or not have any more, what the leader has: ask the leader.
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if code:
             if lost_leader(code):
                 self._cluster.forget(self._partition.topic)

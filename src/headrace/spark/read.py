@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headrace.spark.cluster import shared_cluster
 from headrace.spark.decode import Decoder
-from headrace.spark.fetch import Fetcher, FetchSettings, OffsetsGone
+from headrace.spark.fetch import Fetcher, FetchSettings, OffsetsGone, TopicGone
 from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range
 
@@ -46,6 +46,13 @@ def read_range(options: ReadOptions, wanted: Range, schema: pa.Schema) -> Iterat
         try:
             for block in fetcher.blocks():
                 yield from decoder.decode(block.data, block.batches, start, wanted.end)
+            return
+        except TopicGone:
+            report_data_loss(
+                options,
+                f"Could not read records in offset [{start}, {wanted.end}) for topic partition {wanted.source}: the "
+                "topic was deleted.",
+            )
             return
         except OffsetsGone as gone:
             report_data_loss(
