@@ -36,6 +36,7 @@ COMMANDS = {
         "headrace.cli.reassign", "Move partitions to other brokers: plan, execute, status, cancel."
     ),
     "elect-leaders": Entry("headrace.cli.elect_leaders", "Give leadership back to preferred leaders."),
+    "store": Entry("headrace.cli.store", "Move a cluster's facts between a data directory and ZooKeeper."),
     "dlq": Entry("headrace.cli.dlq", "List, show, replay and drop dead letters."),
     "partitioner": Entry("headrace.cli.partitioner", "See what moves when partitions are added."),
     "perf": Entry("headrace.cli.perf", "Load-test a cluster: produce, consume, end to end."),
