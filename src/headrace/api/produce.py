@@ -48,6 +48,9 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
         if refused:
             writes = request._replace(topics=[each for each in request.topics if each.topic not in refused])
         verification = Verification(context.services, writes, context.version)
+        if verification.needed and verification.settled_here():
+            _serve(context, request, verification, refused)
+            return
         if verification.needed:
             # The frame dies with this call; what has to wait for a coordinator works on a copy.
             copy = memoryview(bytearray(frame[position:]))

@@ -71,6 +71,16 @@ class Verification:
     def needed(self) -> bool:
         return bool(self._writes)
 
+    def settled_here(self) -> bool:
+        """Whether all is verified already, because the coordinator is this broker; else `start`."""
+        if self._version >= ENLISTED_BY_WRITING:
+            return False
+        answers = self._services.transactions.enlisting.verified_here(self._transactional_id, self._begin())
+        if answers is None:
+            return False
+        self._codes = answers
+        return True
+
     def start(self, then: Callable[[], None], failed: Callable[[], None]) -> None:
         """Ask, then call back on the loop; `failed` when that could not be done, for a reason that is logged."""
         self._task = asyncio.get_running_loop().create_task(self._ask(then, failed))

@@ -63,9 +63,27 @@ class Enlisting:
             await self._let_end(transactional_id)
         return answers
 
+    def verified_here(
+        self, transactional_id: str, producers: Mapping[tuple[int, int], Sequence[TopicPartition]]
+    ) -> Answers | None:
+        """The answers when the coordinator is this broker and agrees to all: at once, with nothing to wait for."""
+        if not self._is_coordinator(transactional_id):
+            return None
+        answers: Answers = {}
+        try:
+            for (producer_id, epoch), partitions in producers.items():
+                answers |= self._coordinator.verify(transactional_id, producer_id, epoch, partitions)
+        except KafkaError:
+            return None
+        return None if any(answers.values()) else answers
+
+    def _is_coordinator(self, transactional_id: str) -> bool:
+        index = self._coordinator.partition_for(transactional_id)
+        state = self._image().partition(TRANSACTION_STATE, index)
+        return state is not None and state.leader == self._broker_id
+
     async def _let_end(self, transactional_id: str) -> None:
-        state = self._image().partition(TRANSACTION_STATE, self._coordinator.partition_for(transactional_id))
-        if state is not None and state.leader == self._broker_id:
+        if self._is_coordinator(transactional_id):
             with contextlib.suppress(KafkaError):
                 await self._coordinator.let_end(transactional_id)
         else:
