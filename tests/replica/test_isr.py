@@ -9,7 +9,7 @@ from headrace.cluster.image import Partition as PartitionState
 from headrace.replica.isr import IsrChanges
 from headrace.replica.leadership import Leadership
 from headrace.testing.wire import batch
-from headrace.wire.errors import ErrorCode
+from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.alter_partition import (
     AlterPartitionResponse,
     ResponsePartitionData,
@@ -119,3 +119,13 @@ async def test_proposals_go_on_after_a_fault(shrunk):
     changes.propose(partition, frozenset({1, 2, 3}))
     await answered(controller, changes, 2)
     assert partition.leadership.isr == {1, 2, 3}
+
+
+async def test_below_the_minimum_only_acknowledging_stops(make_partition):
+    """docs/replication.md: min.insync.replicas is a condition on acks=all, not on the high watermark."""
+    partition = make_partition("orders", replicas=(1, 2), min_insync_replicas="2")
+    partition.take_role(PartitionState((1, 2), (1,), leader=1, partition_epoch=1), 1, 0.0)
+    with pytest.raises(KafkaError, match="1 in-sync replicas"):
+        partition.append(memoryview(bytearray(batch(b"all"))), acks=-1)
+    partition.append(memoryview(bytearray(batch(b"one"))), acks=1)
+    assert partition.log.high_watermark == 1

@@ -100,6 +100,7 @@ class ReplicaFetcher:
         self._partitions[key] = partition
         self._to_forget.pop(key, None)
         self._held.discard(key)
+        self._resting.pop(key, None)
         self._to_send[key] = None
         self._work.set()
 
@@ -128,9 +129,8 @@ class ReplicaFetcher:
                     if not self._partitions:
                         self._work.clear()
                         await self._work.wait()
-                    while self._all_held():
+                    while (wait := self._nothing_to_ask_for()) > 0:
                         # Not longer than a long poll: whoever is followed anew should not wait for the others.
-                        wait = self._throttle.seconds_left()
                         await self._clock.sleep(min(wait, self._settings.max_wait_ms / 1000))
                     await self._fetch(connection)
             except OSError as error:
@@ -153,7 +153,6 @@ class ReplicaFetcher:
         self._held.clear()
 
     async def _fetch(self, connection: PeerConnection) -> None:
-        self._wake_rested()
         if self._broker_epoch() != self._session_broker_epoch:
             # This broker registered anew; the leader takes it for in sync only under its present epoch.
             self._start_session_over()
@@ -183,31 +182,52 @@ class ReplicaFetcher:
                 if self._take(key, partition, reply):
                     out_of_range.append(partition)
         for partition in out_of_range:
-            await self._find_place(connection, partition)
+            try:
+                await self._find_place(connection, partition)
+            except KafkaError as error:
+                self._rest((partition.topic_id, partition.index), partition, error.message)
         if not response.session_id:
             asked = self._partitions.keys() - self._resting.keys() - self._held
             self._to_send = dict.fromkeys(asked)
 
-    def _all_held(self) -> bool:
-        """Hold back what is throttled and not in sync while the limit is exceeded; whether that is everything."""
+    def _nothing_to_ask_for(self) -> float:
+        """How many seconds it will be before there is anything to ask; 0 when there is."""
+        self._wake_rested()
+        self._hold_throttled()
+        idle = len(self._resting.keys() | self._held)
+        if not idle or idle < len(self._partitions):
+            return 0.0
+        waits = [until - self._clock.monotonic() for until in self._resting.values()]
+        if self._held:
+            waits.append(self._throttle.seconds_left())
+        return max(min(waits), 0.001)
+
+    def _hold_throttled(self) -> None:
+        """Leave out what is throttled and not in sync while the limit is exceeded; what is in sync goes on."""
         if self._throttle.seconds_left() > 0:
             for key in self._behind:
-                self._to_send.pop(key, None)
-                self._to_forget[key] = None
+                self._leave_out(key)
             self._held |= self._behind
             self._behind.clear()
         elif self._held:
             for key in self._held:
-                self._to_forget.pop(key, None)
-                self._to_send[key] = None
+                self._take_in(key)
             self._held.clear()
-        return bool(self._held) and len(self._held) == len(self._partitions)
 
     def _wake_rested(self) -> None:
         now = self._clock.monotonic()
         for key in [key for key, until in self._resting.items() if until <= now]:
             del self._resting[key]
-            self._to_send[key] = None
+            self._take_in(key)
+
+    def _leave_out(self, key: Key) -> None:
+        """The session forgets it: otherwise every reply would bring again what this broker does not want now."""
+        self._to_send.pop(key, None)
+        self._to_forget[key] = None
+
+    def _take_in(self, key: Key) -> None:
+        self._to_forget.pop(key, None)
+        self._to_send[key] = None
 
     async def _bring_to_disk(self) -> None:
         """To ask from an offset on is to say that everything before it is here: in sync mode, on the disk."""
@@ -219,31 +239,24 @@ class ReplicaFetcher:
         for key, flush in waiting.items():
             error, partition = flush.exception(), self._partitions.get(key)
             if error is not None and partition is not None:
-                self._to_send.pop(key, None)
                 self._rest(key, partition, f"the disk: {error}")
 
     def _request(self) -> FetchRequest:
         settings = self._settings
         topics: dict[uuid.UUID, FetchTopic] = {}
         later: dict[Key, None] = {}
-        for key in self._to_send:
+        for key in list(self._to_send):
             partition = self._partitions[key]
             if partition.awaits_disk:  # Followed anew while the others were brought there.
                 later[key] = None
                 continue
-            log_ = partition.log
+            try:
+                place = self._place(partition)
+            except KafkaError as error:  # Its log fails; the others must go on.
+                self._rest(key, partition, error.message)
+                continue
             self._asked_in[key] = partition.leader_epoch
-            topic = topics.setdefault(key[0], FetchTopic(topic_id=key[0]))
-            topic.partitions.append(
-                FetchPartition(
-                    partition=key[1],
-                    current_leader_epoch=partition.leader_epoch,
-                    fetch_offset=log_.log_end_offset,
-                    last_fetched_epoch=log_.latest_epoch,
-                    log_start_offset=log_.log_start_offset,
-                    partition_max_bytes=settings.partition_max_bytes,
-                )
-            )
+            topics.setdefault(key[0], FetchTopic(topic_id=key[0])).partitions.append(place)
         forgotten: dict[uuid.UUID, ForgottenTopic] = {}
         for topic_id, index in self._to_forget:
             forgotten.setdefault(topic_id, ForgottenTopic(topic_id=topic_id)).partitions.append(index)
@@ -257,6 +270,17 @@ class ReplicaFetcher:
             topics=list(topics.values()),
             forgotten_topics_data=list(forgotten.values()),
             replica_state=ReplicaState(self._broker_id, self._broker_epoch()),
+        )
+
+    def _place(self, partition: Partition) -> FetchPartition:
+        log_ = partition.log
+        return FetchPartition(
+            partition=partition.index,
+            current_leader_epoch=partition.leader_epoch,
+            fetch_offset=log_.log_end_offset,
+            last_fetched_epoch=log_.latest_epoch,
+            log_start_offset=log_.log_start_offset,
+            partition_max_bytes=self._settings.partition_max_bytes,
         )
 
     def _take(self, key: Key, partition: Partition, reply: PartitionReply) -> bool:
@@ -292,6 +316,7 @@ class ReplicaFetcher:
 
     def _rest(self, key: Key, partition: Partition, reason: str) -> None:
         log.info("%s rests from following broker %d: %s", partition, self._leader_id, reason)
+        self._leave_out(key)
         self._resting[key] = self._clock.monotonic() + self._settings.backoff_ms / 1000
 
     def _cut(self, partition: Partition, epoch: int, end_offset: int) -> None:
