@@ -18,6 +18,11 @@ from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopi
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.list_offsets import ListOffsetsRequest
 from headrace.wire.messages.metadata import MetadataRequest
+from headrace.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.wire.records import BatchBuilder
 
@@ -287,3 +292,25 @@ def test_a_client_cannot_write_into_what_the_coordinators_keep(client):
     reply = client.call(produce("__consumer_offsets", batch(b"stray")), 9)
     code = ErrorCode(reply.responses[0].partition_responses[0].error_code)
     assert code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def commit(group, topic, retention_ms=-1):
+    partitions = [OffsetCommitRequestPartition(0, 1)]
+    topics = [OffsetCommitRequestTopic(topic, partitions)]
+    return OffsetCommitRequest(group, retention_time_ms=retention_ms, topics=topics)
+
+
+def test_a_commit_that_cannot_be_stored_is_refused_alone(client, bootstrap, topic):
+    find = FindCoordinatorRequest(key_type=0, coordinator_keys=["good"])
+    while client.call(find, 4).coordinators[0].error_code:
+        time.sleep(0.01)
+    endless = commit("good", topic, 2**63 - 1)
+    assert client.call(endless, 4).topics[0].partitions[0].error_code == 0
+    long_name = "g" * 40_000  # longer than a record's key can say
+    with WireClient(bootstrap) as other:
+        for _ in range(20):
+            bad, good = commit(long_name, topic), commit("good", topic)
+            numbers = client.send(bad, 8), other.send(good, 8)
+            refused = client.receive(bad, 8, numbers[0]).topics[0].partitions[0]
+            assert ErrorCode(refused.error_code) is ErrorCode.INVALID_REQUEST
+            assert other.receive(good, 8, numbers[1]).topics[0].partitions[0].error_code == 0

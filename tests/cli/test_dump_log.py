@@ -164,6 +164,12 @@ def test_group_records_read_as_in_kafkas_own_tool(
     assert decoders.offsets(Record(1, 0, key, value)) == (shown_key, shown_value)
 
 
+def test_an_empty_file_is_called_so(headrace, tmp_path):
+    file = tmp_path / "00000000000000000000.log"
+    file.touch()
+    assert headrace("dump-log", file).lines == [f"{file}: empty"]
+
+
 def test_a_topics_name_in_place_of_a_path_is_answered_with_the_path(headrace, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert headrace("dump-log", "orders").err == (

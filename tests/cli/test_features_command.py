@@ -17,7 +17,8 @@ def test_levels_are_shown_and_set_up_and_down(headrace):
     assert level(headrace) == 2
     assert headrace("features", "set", "transaction.version=0").out == "transaction.version is 0.\n"
     assert level(headrace) == 0
-    assert headrace("features", "set", "transaction.version=2").code == 0
+    levels = headrace("features", "set", "transaction.version=2", "--json").json
+    assert levels == {"dry_run": False, "levels": {"transaction.version": 2}}
     assert level(headrace) == 2
 
 

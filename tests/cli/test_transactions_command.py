@@ -107,7 +107,8 @@ def test_a_transaction_that_its_coordinator_knows_does_not_hang(headrace, ongoin
 
 def test_a_producer_and_its_epochs_name_a_transaction_as_well(headrace, hanging, topic):
     who = ("--producer-id", hanging, "--producer-epoch", 0, "--coordinator-epoch", -1)
-    assert headrace("transactions", "abort", topic, "-p", 0, *who).code == 0
+    ended = headrace("transactions", "abort", topic, "-p", 0, *who, "--json").json
+    assert ended == {"topic": topic, "partition": 0, "producer_id": hanging}
     assert headrace("transactions", "find-hanging", "--topic", topic).out == ""
 
 

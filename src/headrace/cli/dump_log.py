@@ -55,7 +55,7 @@ def dump_log(
                 for entry in _json_entries(file, records):
                     print(output.json_line({"file": str(file), **entry}))
             else:
-                print(f"{file}:")
+                print(f"{file}:" if file.stat().st_size else f"{file}: empty")
                 for line in _lines(file, records):
                     print(f"  {line}")
         except BrokenPipeError:

@@ -44,6 +44,7 @@ def describe(
 def set_(
     levels: Annotated[list[str], typer.Argument(metavar="FEATURE=LEVEL…")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it could be done.")] = False,
+    json: options.Json = False,
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
     command_config: options.CommandConfig = None,
 ) -> None:
@@ -64,5 +65,8 @@ def set_(
         features.update(cluster, down, features.SAFE_DOWNGRADE, dry_run=dry_run)
     if up:
         features.update(cluster, up, features.UPGRADE, dry_run=dry_run)
+    if json:
+        output.json_document({"dry_run": dry_run, "levels": wanted})
+        return
     for name, level in wanted.items():
         print(f"{name} {'can be' if dry_run else 'is'} {level}.")

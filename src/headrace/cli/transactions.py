@@ -139,6 +139,7 @@ def abort(
     coordinator_epoch: Annotated[
         int | None, typer.Option("--coordinator-epoch", help="With --producer-id.")
     ] = None,
+    json: options.Json = False,
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
     command_config: options.CommandConfig = None,
 ) -> None:
@@ -158,16 +159,18 @@ def abort(
     cluster = connect(bootstrap, command_config)
     where = f"{topic}-{partition}"
     if start_offset is not None:
-        ended = transactions.abort_at(cluster, (topic, partition), start_offset)
-        print(
-            f"Aborted the transaction of producer {ended.producer_id} from offset {start_offset} of {where}."
-        )
-        return
-    assert producer_id is not None
-    assert producer_epoch is not None
-    assert coordinator_epoch is not None
-    transactions.abort(cluster, (topic, partition), producer_id, producer_epoch, coordinator_epoch)
-    print(f"Aborted the transaction of producer {producer_id} in {where}.")
+        producer_id = transactions.abort_at(cluster, (topic, partition), start_offset).producer_id
+        where = f"from offset {start_offset} of {where}"
+    else:
+        assert producer_id is not None
+        assert producer_epoch is not None
+        assert coordinator_epoch is not None
+        transactions.abort(cluster, (topic, partition), producer_id, producer_epoch, coordinator_epoch)
+        where = f"in {where}"
+    if json:
+        output.json_document({"topic": topic, "partition": partition, "producer_id": producer_id})
+    else:
+        print(f"Aborted the transaction of producer {producer_id} {where}.")
 
 
 @app.command(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -30,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 S = TypeVar("S", bound="StateMachine[Any]")
 T = TypeVar("T")
+Encoded = tuple[bytes | bytearray, bytes | bytearray | None]
+"""The key and the value of a record as the log has them."""
 Done = Callable[[KafkaError | None], None]
 Operation = Callable[[], Write[R, T]]
 
@@ -50,6 +53,7 @@ class Shard(Generic[S, R]):
         self._state: S | None = None
         self._last_offset = -1
         self._queued: list[R] = []
+        self._queued_encoded: list[Encoded] = []
         self._queued_done: list[Done] = []
         self._flush_scheduled = False
         self._waiting: deque[tuple[int, float, Done]] = deque()
@@ -87,6 +91,7 @@ class Shard(Generic[S, R]):
         waiting = [done for _, _, done in self._waiting] + self._queued_done
         self._waiting.clear()
         self._queued.clear()
+        self._queued_encoded.clear()
         self._queued_done.clear()
         for done in waiting:
             done(error)
@@ -132,6 +137,12 @@ class Shard(Generic[S, R]):
     def enqueue(self, records: Sequence[R], done: Done) -> None:
         """Append with all that is enqueued in this turn of the loop. For records whose making looked at
         nothing that other queued ones change."""
+        try:
+            # Now, so that what cannot be stored is refused alone and not with all that comes in this turn.
+            self._queued_encoded += self._encode(records)
+        except KafkaError as error:
+            done(error)
+            return
         self._queued += records
         self._queued_done.append(done)
         if len(self._queued) >= MAX_QUEUED_RECORDS:
@@ -172,14 +183,14 @@ class Shard(Generic[S, R]):
         """Append what is queued, as one batch."""
         if not self._queued_done:
             return
-        records, waiting = self._queued, self._queued_done
-        self._queued, self._queued_done = [], []
+        records, encoded, waiting = self._queued, self._queued_encoded, self._queued_done
+        self._queued, self._queued_encoded, self._queued_done = [], [], []
 
         def done(error: KafkaError | None) -> None:
             for each in waiting:
                 each(error)
 
-        self._submit(Write(records, None), done)
+        self._submit(Write(records, None), done, encoded=encoded)
 
     # The way into the log
 
@@ -202,22 +213,37 @@ class Shard(Generic[S, R]):
         done: Done,
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
+        encoded: Sequence[Encoded] | None = None,
     ) -> None:
         if result.finish is not None:
             done = _both(result.finish, done)
         if result.records:
             try:
-                self._append(result, producer_id, producer_epoch)
+                self._append(result, producer_id, producer_epoch, encoded)
             except KafkaError as error:
                 done(client_error(error))
                 return
         self._when_committed(done)
 
-    def _append(self, result: Write[R, object], producer_id: int, producer_epoch: int) -> None:
+    def _encode(self, records: Sequence[R]) -> list[Encoded]:
+        state = self.state
+        try:
+            return [state.encode(record) for record in records]
+        except (struct.error, ValueError) as error:
+            # A text or a number that the request's encoding can say and the record's cannot.
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"This cannot be stored: {error}.") from None
+
+    def _append(
+        self,
+        result: Write[R, object],
+        producer_id: int,
+        producer_epoch: int,
+        encoded: Sequence[Encoded] | None,
+    ) -> None:
         state = self.state
         records = result.records
         batch = build_batch(
-            [state.encode(record) for record in records],
+            encoded if encoded is not None else self._encode(records),
             self._clock.now_ms(),
             codec=self._codec,
             producer_id=producer_id,

@@ -18,6 +18,8 @@ from headrace.wire.messages.txn_offset_commit import (
 from headrace.wire.offset_commit import Commit, TopicCommit, TopicResult
 
 FIRST_VERSION_FOR_CONSUMER_GROUPS = 9
+NEVER = 2**63 - 1
+"""The last moment that a record can name."""
 
 
 def commit(state: GroupState, version: int, request: Commit) -> tuple[list[GroupRecord], list[TopicResult]]:
@@ -36,7 +38,7 @@ def commit(state: GroupState, version: int, request: Commit) -> tuple[list[Group
             speaks_consumer_protocol=version >= FIRST_VERSION_FOR_CONSUMER_GROUPS,
         )
     now = state.clock.now_ms()
-    expires = -1 if request.retention_ms == -1 else now + request.retention_ms
+    expires = -1 if request.retention_ms == -1 else min(now + request.retention_ms, NEVER)
     longest = state.config.offset_metadata_max_bytes
     records: list[GroupRecord] = []
     results: list[TopicResult] = []
