@@ -69,7 +69,7 @@ def test_new_writes_a_file_and_never_over_one(connect, tmp_path):
     assert "did you mean files?" in connect("new", "source", "fils", code=2)
 
 
-def test_check_tells_each_mistake_in_a_line(connect, tmp_path):
+def test_check_tells_each_mistake_in_a_line(connect, tmp_path, bootstrap, new_topic):
     (tmp_path / "a.toml").write_text('[topic]\nname = "t"\n[source]\ntype = "files"\npth = "/none/x"\n')
     told = connect("check", "a.toml", code=1)
     assert "a.toml: source.pth is not a setting of the files source; did you mean path?" in told
@@ -77,6 +77,10 @@ def test_check_tells_each_mistake_in_a_line(connect, tmp_path):
     assert "headrace: 2 problems to mend before this can run." in told
     (tmp_path / "b.toml").write_text('[topic]\nname = "t"\n[source]\ntype = "files"\npath = "/none/x"\n')
     assert "there is no directory /none" in connect("check", "b.toml", code=1)
+    (tmp_path / "c.toml").write_text(
+        f'[topic]\nname = "{new_topic()}x"\n[sink]\ntype = "files"\npath = "/tmp"\n'
+    )
+    assert "did you mean test-" in connect("check", "c.toml", "-b", bootstrap, code=1)
     assert connect("check", "b.toml", "--offline") == "No problems: 1 connector can run.\n"
     assert "to mend in a.toml before it can run" in connect("run", "a.toml", code=1)
 

@@ -111,6 +111,16 @@ def test_the_same_stretch_gives_the_same_rows_whatever_came_later(follow, tmp_pa
     assert again == [b"one", b"two"]
 
 
+def test_asked_for_what_is_there_now_it_stops_there(follow, tmp_path):
+    following = follow(max_bytes=4)
+    append(tmp_path / "app.log", "one\ntwo\n")
+    following.source.until_now()
+    append(tmp_path / "app.log", "three\n")
+    append(tmp_path / "new.log", "four\n")
+    assert following.batch() + following.batch() == ["one", "two"]
+    assert following.batch() == []
+
+
 def test_csv_has_names_from_its_header_and_types_as_asked(follow, tmp_path):
     following = follow("*.csv", format="csv", types={"id": "int", "paid": "bool"})
     append(tmp_path / "a.csv", 'id,name,paid\n1,"Doe, J.",true\n')

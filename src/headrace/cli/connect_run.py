@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -66,16 +68,20 @@ class Job:
 
 
 def problems_of(file: Path, bootstrap: str | None, offline: bool) -> list[str]:
+    from headrace.client.errors import ClientError
     from headrace.connectors.config import load
     from headrace.connectors.errors import ConfigError, ConnectorError
 
+    _make_importable([file])
     try:
         declared = load(file, bootstrap=bootstrap)
         if not offline:
-            declared.connector.check()
+            from headrace.connectors.run import check
+
+            check(declared)
     except ConfigError as error:
         return error.problems
-    except ConnectorError as error:
+    except (ConnectorError, ClientError) as error:
         return [str(error)]
     return []
 
@@ -85,6 +91,7 @@ def run_files(wish: Wish) -> None:
     with _speaking():
         from headrace.connectors.state import DIRECTORY, State
 
+        _make_importable(wish.files)
         jobs: list[Job] = []
         for file in wish.files:
             declared = _load(file, wish.bootstrap)
@@ -102,7 +109,7 @@ def run_files(wish: Wish) -> None:
 
 def _run(jobs: list[Job], wish: Wish) -> None:
     from headrace.cli.connect_view import show
-    from headrace.connectors.run import start
+    from headrace.connectors.run import check, start
 
     session = _Session(jobs, wish)
     try:
@@ -110,6 +117,7 @@ def _run(jobs: list[Job], wish: Wish) -> None:
             if wish.reset:
                 _reset(job)
             job.report()
+            check(job.declaration)
             job.running = start(job.declaration, job.state, session.get, once=wish.once)
             job.condition = "running"
         with show(json=wish.json) as draw:
@@ -200,6 +208,15 @@ def _load(file: Path, bootstrap: str | None) -> Declaration:
         raise Failure(
             f"{count} problem{'s' if count > 1 else ''} to mend in {file} before it can run."
         ) from None
+
+
+def _make_importable(files: Sequence[Path]) -> None:
+    """A class in a module beside a connector's file is found here and, through the environment, by local workers."""
+    for directory in {str(file.absolute().parent) for file in files}:
+        if directory not in sys.path:
+            sys.path.append(directory)
+            known = os.environ.get("PYTHONPATH")
+            os.environ["PYTHONPATH"] = f"{known}{os.pathsep}{directory}" if known else directory
 
 
 def _check_names(jobs: Sequence[Job]) -> None:

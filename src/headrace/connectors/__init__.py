@@ -14,6 +14,7 @@ from headrace.connectors.base import (
     Row,
     Sink,
     Source,
+    SparkSource,
 )
 from headrace.connectors.errors import ConfigError, ConnectorError, Rejected, Unavailable
 from headrace.connectors.settings import Seconds, setting
@@ -33,6 +34,7 @@ __all__ = [
     "Seconds",
     "Sink",
     "Source",
+    "SparkSource",
     "Unavailable",
     "setting",
 ]

@@ -44,7 +44,13 @@ class Connector:
 
 
 class Source(Connector, ABC):
+    """Brings rows to a topic: a PolledSource, a SparkSource or a Service."""
+
     direction = "source"
+
+
+class SparkSource(Source):
+    """A source that Spark can read by itself."""
 
     @abstractmethod
     def frame(self, spark: SparkSession) -> DataFrame:
@@ -69,10 +75,8 @@ class Running(ABC):
     def stop(self) -> None: ...
 
 
-class Service(Connector, ABC):
+class Service(Source):
     """A source that runs beside Spark and writes to the topic by itself, because somebody waits for its answer."""
-
-    direction = "source"
 
     @abstractmethod
     def start(self, topic: TopicOut) -> Running: ...
@@ -122,9 +126,6 @@ class PolledSource(Source):
 
     def until_now(self) -> None:
         """Asked to stop at what there is now (``--once``): ``latest`` must come to an end."""
-
-    def frame(self, spark: SparkSession) -> DataFrame:
-        raise TypeError("a polled source is encoded where it is read: see headrace.connectors.polling")
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,9 @@ def find(direction: Direction, name: str) -> type[Connector]:
         raise ConfigError([f"{direction}.type {name!r} cannot be loaded ({error}): {remedy}"]) from error
     except AttributeError:
         raise ConfigError([f"{direction}.type is {name!r}, but {module} has no {attribute}"]) from None
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigError([f"{direction}.type {name!r} cannot be loaded: {reason}"]) from error
     if not (isinstance(found, type) and issubclass(found, Connector) and found.direction == direction):
         raise ConfigError([f"{direction}.type is {name!r}, which is not a subclass of {direction.title()}"])
     return found

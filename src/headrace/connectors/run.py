@@ -6,13 +6,15 @@ A source is its rows written by ``format("headrace")``; a sink is ``format("head
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.client import Admin
 from headrace.client.dead_letters import default_name
-from headrace.connectors.base import PolledSource, Running, Service, Sink, Source
+from headrace.connectors.base import PolledSource, Running, Service, Sink, Source, SparkSource
 from headrace.connectors.config import Declaration
+from headrace.connectors.errors import ConnectorError
 from headrace.connectors.query import Query
 from headrace.connectors.state import State
 from headrace.connectors.topic import (
@@ -29,6 +31,19 @@ from headrace.connectors.topic import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+def check(declaration: Declaration) -> None:
+    """Look whether both sides are as the file says; a ConnectorError or ClientError tells what is not."""
+    declaration.connector.check()
+    topic = declaration.topic
+    with Admin({**connection(topic), "default.api.timeout.ms": 15_000}) as admin:
+        known = list(admin.topics())
+    for name in topic.name if isinstance(topic, TopicIn) else ():
+        if name not in known:
+            near = get_close_matches(name, known, n=1, cutoff=0.6)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConnectorError(f"topic.name is {name!r}, which {topic.bootstrap} does not have{hint}")
 
 
 def start(
@@ -68,6 +83,7 @@ def _source(spark: SparkSession, source: Source, topic: TopicOut) -> DataStreamW
 
         records = stream(spark, source, topic)
     else:
+        assert isinstance(source, SparkSource)
         records = encode(source.frame(spark), topic)
     writer = records.writeStream.format("headrace").options(**spark_options(topic))
     return writer if "topic" in records.columns else writer.option("topic", topic.name)

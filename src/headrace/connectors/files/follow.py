@@ -11,7 +11,7 @@ import logging
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from stat import S_ISREG
 
@@ -31,16 +31,24 @@ class Follower:
     max_bytes: int
     line_timeout: float
 
-    def latest(self, after: Offset) -> Offset:
-        """The places after one more batch: path to identity, bytes read, and a sum of the first bytes."""
+    def sizes(self) -> dict[str, int]:
+        """How long each file is now, by identity."""
+        return {_identity(stat): stat.st_size for _, stat in self._files({})}
+
+    def latest(self, after: Offset, within: Mapping[str, int] | None = None) -> Offset:
+        """The places after one more batch: path to identity, bytes read, and a sum of the first bytes.
+
+        ``within`` bounds it: nothing is read beyond these sizes.
+        """
         before = {place["id"]: place for place in after.values()}
         budget = self.max_bytes
         places: Offset = {}
         for path, stat in self._files(after):
             known = before.get(_identity(stat))
             at = until = _position(path, stat, known)
-            if budget > 0:
-                until = self._end(path, stat, at, budget)
+            size = stat.st_size if within is None else min(stat.st_size, within.get(_identity(stat), 0))
+            if budget > 0 and at < size:
+                until = self._end(path, stat, at, size, budget)
                 budget -= until - at
             if known is not None and until == at == known["at"]:
                 places[path] = known
@@ -98,13 +106,11 @@ class Follower:
                     found[place["id"]] = aside[place["id"]]
         return sorted(found.values(), key=lambda each: (each[1].st_mtime_ns, each[0]))
 
-    def _end(self, path: str, stat: os.stat_result, at: int, budget: int) -> int:
-        if stat.st_size <= at:
-            return at
+    def _end(self, path: str, stat: os.stat_result, at: int, size: int, budget: int) -> int:
         if self.whole:
             return stat.st_size if _is_complete_parquet(path) else at
         with open(path, "rb") as file:
-            end = _last_newline(file.fileno(), at, min(stat.st_size, at + budget))
+            end = _last_newline(file.fileno(), at, min(size, at + budget))
             if end > at:
                 return end
             file.seek(at)

@@ -60,6 +60,10 @@ class FilesSource(PolledSource):
     Settings = FilesSettings
     settings: FilesSettings
 
+    def __init__(self, name: str, settings: FilesSettings) -> None:
+        super().__init__(name, settings)
+        self._within: dict[str, int] | None = None
+
     def check(self) -> None:
         parent = self.settings.path.split("*")[0]
         directory = parent if os.path.isdir(parent) else os.path.dirname(parent) or "."
@@ -74,8 +78,11 @@ class FilesSource(PolledSource):
     def start(self) -> Offset:
         return {}
 
+    def until_now(self) -> None:
+        self._within = self._follower().sizes()
+
     def latest(self, after: Offset) -> Offset:
-        return self._follower().latest(after)
+        return self._follower().latest(after, self._within)
 
     def split(self, after: Offset, until: Offset) -> Sequence[tuple[Offset, Offset]]:
         changed = list(self._follower().stretches(after, until))

@@ -114,12 +114,13 @@ class Gateway:
             topic = self._topic(scope["method"], scope["path"])
             self._authorize(headers)
             if self._is_full():
-                self.counts.refused += 1
-                await self._try_later(send, 429, "too much is waiting for the cluster: try again later")
-                return
+                raise _Full
             await self._take(topic, headers, receive, send)
         except BadRequest as error:
             await _reply(send, error.status, {"error": str(error)}, close=error.status == 413)
+        except _Full:
+            self.counts.refused += 1
+            await self._try_later(send, 429, "too much is waiting for the cluster: try again later")
         except _SenderLeft:
             return
 
@@ -135,9 +136,7 @@ class Gateway:
             )
             held.records(len(records))
             if self.counts.records > max(self._limits.records, len(records)):
-                self.counts.refused += 1
-                await self._try_later(send, 429, "too much is waiting for the cluster: try again later")
-                return
+                raise _Full
             try:
                 written = await self._write(topic, records, headers)
             except (BrokerError, BufferFull) as error:
@@ -192,6 +191,8 @@ class Gateway:
             parts.append(part)
             size += len(part)
             held.bytes(len(part))
+            if self.counts.bytes > self._limits.bytes + limit:
+                raise _Full
             if size > limit:
                 raise BadRequest(f"the body has more than {limit} bytes", 413)
             if not message.get("more_body", False):
@@ -216,6 +217,10 @@ class Gateway:
     async def _try_later(self, send: Send, status: int, sentence: str) -> None:
         wait = (b"retry-after", str(self._limits.retry_after).encode())
         await _reply(send, status, {"error": sentence}, wait)
+
+
+class _Full(Exception):
+    """What the gateway holds has reached its limit."""
 
 
 class _SenderLeft(Exception):

@@ -40,6 +40,11 @@ class LakeSource(PolledSource):
     Settings = LakeSourceSettings
     settings: LakeSourceSettings
 
+    def __init__(self, name: str, settings: LakeSourceSettings) -> None:
+        super().__init__(name, settings)
+        self._within: dict[str, int] | None = None
+        self._last: int | None = None
+
     def check(self) -> None:
         if self.settings.format == "delta":
             self._table()
@@ -51,12 +56,15 @@ class LakeSource(PolledSource):
         return {"version": -1} if self.settings.format == "delta" else {}
 
     def until_now(self) -> None:
-        """``latest`` ends by itself unless somebody writes faster than this reads."""
+        if self.settings.format == "parquet":
+            self._within = self._follower().sizes()
+        else:
+            self._last = self._table().version()
 
     def latest(self, after: Offset) -> Offset:
         if self.settings.format == "parquet":
-            return self._follower().latest(after)
-        version = self._table().version()
+            return self._follower().latest(after, self._within)
+        version = self._table().version() if self._last is None else self._last
         return {"version": version} if version > after["version"] else after
 
     def split(self, after: Offset, until: Offset) -> Sequence[tuple[Offset, Offset]]:

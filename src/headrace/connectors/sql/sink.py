@@ -73,7 +73,6 @@ class SqlSink(Sink):
         return {"table": self.settings.table}
 
     def prepare(self, schema: StructType) -> None:
-        self.check()
         engine = connect(self.settings.url, "sink")
         with reachable(engine):
             if self.settings.create:
