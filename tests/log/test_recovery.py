@@ -261,3 +261,17 @@ def test_the_largest_timestamp_is_found_again_though_the_time_index_did_not_reac
     assert log.max_timestamp_offset().offset == 20
     assert log.offset_for_timestamp(2000).offset == 20
     check_indexes(log)
+
+
+def test_producers_noted_while_their_records_were_cut_off_are_not_believed_later(lab):
+    log = lab.open()
+    for sequence in range(3):
+        lab.append(log, b"v", producer_id=7, producer_epoch=0, base_sequence=sequence)
+    flush = log.prepare_flush(snapshot=True)
+    log.truncate_to(1)  # on the loop, while the flush waits for its thread
+    flush.run()
+    for number in range(4):
+        lab.append(log, b"other %d" % number)
+    crash(log)
+    log = lab.open(ReopenFacts(recovery_point=5))
+    assert [(entry.producer_id, entry.last_sequence) for entry in log.active_producers] == [(7, 0)]

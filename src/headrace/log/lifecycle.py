@@ -327,3 +327,6 @@ class FlushJob:
         except OSError as error:
             if error.errno not in FULL_DISK:  # Without it recovery reads further back, that is all.
                 raise
+        if self.log.truncations != self.truncations:
+            # It tells of records that were cut off meanwhile; the log may reach this offset again with others.
+            self.store.remove_snapshot(self.up_to)

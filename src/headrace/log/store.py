@@ -89,9 +89,10 @@ class LogStore:
         self._snapshots.add(offset)
         bases = set(self.segments.bases)
         for stray in [known for known in list(self._snapshots) if known < offset and known not in bases]:
-            self._remove_snapshot(stray)
+            self.remove_snapshot(stray)
 
-    def _remove_snapshot(self, offset: int) -> None:
+    def remove_snapshot(self, offset: int) -> None:
+        """Forget the producers as they were at an offset."""
         self._snapshots.discard(offset)
         self._environment.files.remove(snapshot_path(self.directory, offset))
 
@@ -109,7 +110,7 @@ class LogStore:
         end_offset = self.active.truncate_to(offset)
         self.epochs.truncate_from_end(end_offset)
         for later in [known for known in list(self._snapshots) if known > end_offset]:
-            self._remove_snapshot(later)
+            self.remove_snapshot(later)
         begin = load_snapshot(
             self._environment, self.directory, self._snapshots, self.producers, log_start_offset, end_offset
         )
@@ -131,7 +132,7 @@ class LogStore:
         self.epochs.clear()
         self.producers.clear()
         for known in list(self._snapshots):
-            self._remove_snapshot(known)
+            self.remove_snapshot(known)
 
     def remove_first(self, segments: Iterable[Segment], delay_ms: int) -> None:
         """Take the oldest segments out of service."""
@@ -139,7 +140,7 @@ class LogStore:
             self.segments.remove(segment)
             self._discard(segment, delay_ms)
             if segment.base_offset in self._snapshots:
-                self._remove_snapshot(segment.base_offset)
+                self.remove_snapshot(segment.base_offset)
 
     def replace(self, old: list[Segment], new: Segment, delay_ms: int) -> None:
         """Serve a compacted segment instead of those it was made from.
@@ -150,7 +151,7 @@ class LogStore:
         for segment in old:
             self._discard(segment, delay_ms)
             if segment.base_offset != new.base_offset and segment.base_offset in self._snapshots:
-                self._remove_snapshot(segment.base_offset)
+                self.remove_snapshot(segment.base_offset)
         new.rename("")
         self.directory_synced = False
 
