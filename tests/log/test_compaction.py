@@ -546,3 +546,17 @@ async def test_where_a_deleted_topic_was_compacted_to_is_not_taken_for_a_new_one
     box.restart()
     assert await box.clean()
     assert [offset for offset, key, _ in box.records() if key == b"early"] == [20]
+
+
+async def test_the_latest_timestamp_is_one_of_a_record_that_is_still_there(make, clock):
+    box = make()
+    clock.advance(10_000)
+    box.put(b"k", b"latest by its time", producer_id=7, producer_epoch=0, base_sequence=0)
+    clock.advance(-5_000)
+    box.put(b"other", b"v")
+    clock.advance(-1_000)
+    box.put(b"k", b"latest by its offset")
+    assert box.log.max_timestamp_offset().offset == 0
+    await box.clean()
+    assert [offset for offset, _, _ in box.records()] == [1, 2]
+    assert box.log.max_timestamp_offset().offset == 1

@@ -45,8 +45,24 @@ def latest_timestamp(segments: list[Segment]) -> TimestampOffset | None:
         return None
     for position, header in segment.headers(location.position):
         if header.max_timestamp == timestamp:
-            return _in_batch(segment, position, header, timestamp, header.base_offset)
+            found = _in_batch(segment, position, header, timestamp, header.base_offset)
+            return found or _latest_of_all(segments)
     return None
+
+
+def _latest_of_all(segments: list[Segment]) -> TimestampOffset | None:
+    """The same from every header: compaction emptied the batch that the indexes name, and kept it for its producer."""
+    places = (
+        (segment, position, header)
+        for segment in segments
+        for position, header in segment.headers(0)
+        if header.records_count
+    )
+    latest = max(places, key=lambda place: place[2].max_timestamp, default=None)
+    if latest is None or latest[2].max_timestamp == NO_TIMESTAMP:
+        return None
+    segment, position, header = latest
+    return _in_batch(segment, position, header, header.max_timestamp, header.base_offset)
 
 
 def _in_batch(
