@@ -118,8 +118,9 @@ class ControllerRules(RuleBasedStateMachine):
         if partition.leader == NO_LEADER:
             return
         others = [replica for replica in partition.replicas if replica != partition.leader]
+        resigns = data.draw(st.sampled_from([False, False, True]))
         isr = [
-            partition.leader,
+            *([] if resigns else [partition.leader]),
             *data.draw(st.lists(st.sampled_from(others), unique=True) if others else st.just([])),
         ]
         stale = data.draw(st.sampled_from([0, 0, 0, 1]))
@@ -146,8 +147,13 @@ class ControllerRules(RuleBasedStateMachine):
             assert set(reply.isr) == set(after.isr)
             assert (reply.leader_epoch, reply.partition_epoch) == (after.leader_epoch, after.partition_epoch)
             assert all(self.image.active(each) for each in isr)
+            assert not resigns
         elif reply.error_code != ErrorCode.NEW_LEADER_ELECTED:
             assert after == partition
+        elif resigns:
+            assert after.leader in isr
+            assert set(after.isr) <= set(isr) <= set(partition.isr)
+            assert after.leader_epoch > partition.leader_epoch
 
     @precondition(lambda self: self.image.topics)
     @rule(data=st.data(), wanted=st.lists(IDS, min_size=1, max_size=4, unique=True))

@@ -1,7 +1,9 @@
 """A disk that fails under one replica: the others of its broker go on."""
 
 import errno
+import os
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -76,3 +78,40 @@ def test_a_follower_whose_disk_fails_for_one_partition_goes_on_with_the_others(c
     disks[2].heal()
     cluster[2].run(lambda node: node.maintenance.retry_offline())
     until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "the healed replica is back in the ISR")
+
+
+def test_a_leader_whose_disk_fails_lets_another_lead_and_nothing_is_lost(cluster, disks):
+    assert produce(cluster, 1, "sick", b"committed") is ErrorCode.NONE
+
+    async def log_of(node):
+        return node.logs.get("sick", 0)
+
+    disks[1].where, disks[1].write_error = "sick-0", errno.EIO
+    assert produce(cluster, 1, "sick", b"refused") is ErrorCode.KAFKA_STORAGE_ERROR
+    until(lambda: state(cluster, "sick").leader == 2, "broker 2 leads")
+    assert produce(cluster, 2, "sick", b"goes on", acks=1) is ErrorCode.NONE
+    # The disk comes back without the record that was committed while it worked.
+    log = cluster[1].run(log_of)
+    os.truncate(next(Path(log.directory).glob("*.log")), 0)
+    disks[1].heal()
+    cluster[1].run(lambda node: node.maintenance.retry_offline())
+    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 1 is back in the ISR")
+    assert end(cluster, 1, "sick") == end(cluster, 2, "sick") == 2
+    contents = [next((broker.data / "sick-0").glob("*.log")).read_bytes() for broker in cluster]
+    assert contents[0] == contents[1]
+    assert b"committed" in contents[0]
+
+
+def test_a_log_that_failed_is_not_led_again_while_others_in_sync_have_more(cluster, disks):
+    assert produce(cluster, 1, "sick", b"committed") is ErrorCode.NONE
+
+    async def fail_and_retry(node):
+        log = node.logs.get("sick", 0)
+        log.take_offline("the disk failed")
+        await node.maintenance.retry_offline()
+        return log.offline_reason
+
+    assert cluster[1].run(fail_and_retry) == "the disk failed"
+    until(lambda: state(cluster, "sick").leader == 2, "broker 2 leads")
+    cluster[1].run(lambda node: node.maintenance.retry_offline())
+    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 1 is back in the ISR")

@@ -1,4 +1,7 @@
-"""AlterPartition: a leader asks to shrink or grow its ISR, and the controller checks that it may."""
+"""AlterPartition: a leader asks to shrink or grow its ISR, and the controller checks that it may.
+
+A leader that leaves itself out resigns: its log failed, and another member of the ISR is to lead.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,10 @@ def _refusal(
     if data.partition_epoch < partition.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
     isr = [replica.broker_id for replica in wanted]
-    if len(set(isr)) != len(isr) or not set(isr) <= set(partition.replicas) or broker_id not in isr:
+    if len(set(isr)) != len(isr) or not set(isr) <= set(partition.replicas):
+        return ErrorCode.INVALID_REQUEST
+    resigns = broker_id not in isr
+    if resigns and not (isr and set(isr) <= set(partition.isr)):
         return ErrorCode.INVALID_REQUEST
     recovering = data.leader_recovery_state == RECOVERING
     if recovering and (len(isr) > 1 or not partition.recovering):

@@ -52,8 +52,8 @@ class MaintenanceSettings:
 class Reopening(Protocol):
     """Whoever keeps something of what a log holds: after recovery that may be more than the log."""
 
-    def reopening(self, log: PartitionLog) -> None:
-        """A log that failed is about to be tried again; until that succeeds it refuses everything."""
+    def reopening(self, log: PartitionLog) -> bool:
+        """A log that failed is about to be tried again, unless this says not yet; until then it refuses everything."""
         ...
 
     def reopened(self, log: PartitionLog) -> None:
@@ -195,8 +195,8 @@ class LogMaintenance:
                 await self._retry_log(log)
 
     async def _retry_log(self, log: PartitionLog) -> None:
-        if self.observer is not None:
-            self.observer.reopening(log)
+        if self.observer is not None and not self.observer.reopening(log):
+            return
         try:
             await self._in_thread(log.reopen)
         except KafkaError as error:

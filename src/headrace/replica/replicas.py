@@ -239,15 +239,20 @@ class Replicas:
 
     # Logs that failed and come back.
 
-    def reopening(self, log: PartitionLog) -> None:
-        """Forget what rests on records that recovery may not find: who waits for them, a coordinator's state."""
+    def reopening(self, log: PartitionLog) -> bool:
+        """Forget what rests on records that recovery may not find: who waits for them, a coordinator's state.
+
+        Not while others in sync wait to lead instead: with fewer records than they have, this one must not lead on.
+        """
         partition = self._holder(log)
         if partition is None:
-            return
+            return True
         partition.log_failed()
         listener = self._listeners.get(partition.topic)
         if listener is not None and partition.is_leader:
             listener.resigned(partition)
+        leadership = partition.leadership
+        return leadership is None or leadership.isr <= {self.broker_id}
 
     def reopened(self, log: PartitionLog) -> None:
         partition = self._holder(log)

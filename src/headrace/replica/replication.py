@@ -128,8 +128,18 @@ class Replication:
     async def _watch_followers(self) -> None:
         while True:
             await self._clock.sleep(self._longest_lag / 2)
+            self.resign_failed()
             self.shrink_isrs()
             self.grow_isrs()
+
+    def resign_failed(self) -> None:
+        """Let another lead what this broker's disk no longer serves."""
+        for partition in self._led:
+            leadership = partition.leadership
+            if leadership is not None and partition.log.offline_reason is not None:
+                others = leadership.isr - {self._broker_id}
+                if others:
+                    self.isr_changes.propose(partition, others)
 
     def shrink_isrs(self) -> None:
         """Propose to leave out whoever has not caught up for replica.lag.time.max.ms."""
@@ -138,6 +148,8 @@ class Replication:
             leadership = partition.leadership
             if leadership is None or leadership.proposed is not None:
                 continue
+            if partition.log.offline_reason is not None:
+                continue  # Nobody can catch up with a log that fails; that is not the followers' fault.
             late = leadership.laggards(partition.log.log_end_offset, now, self._longest_lag, self._heard_from)
             if late:
                 self.isr_changes.propose(partition, leadership.isr - late)
