@@ -52,7 +52,7 @@ def decoded(block, start=0, end=2**62, schema=SCHEMA):
     return pa.Table.from_batches(decoder.decode(block, located(block), start, end), schema).to_pylist()
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(batches)
 def test_every_record_arrives_as_the_wire_decodes_it(groups):
     block = build(groups)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from headrace.spark import varints
 from headrace.spark.varints import Bytes, Numbers
-from headrace.wire.batch import HEADER_SIZE, BatchHeader, check_crc
+from headrace.wire.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, check_crc
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.records import read_payload
 
@@ -65,40 +65,27 @@ class Decoder:
         self, block: bytes, batches: Sequence[Located]
     ) -> Iterator[tuple[bytes, list[BatchHeader], list[tuple[int, int]]]]:
         """Batches whose records lie in one buffer: (buffer, headers, where each batch's records are in it)."""
-        plain: list[Located] = []
-        for batch in batches:
-            view = memoryview(block)[batch.position : batch.position + batch.header.size]
-            if self._check_crcs:
-                check_crc(view, batch.header)
-            if not batch.header.attributes & 0x07:
-                plain.append(batch)
-                continue
-            break
-        else:
-            # The usual case of a producer that does not compress: the block itself is the buffer.
-            if plain:
-                yield (
-                    block,
-                    [batch.header for batch in plain],
-                    [(b.position + HEADER_SIZE, b.position + b.header.size) for b in plain],
-                )
+        view = memoryview(block)
+        if self._check_crcs:
+            for position, header in batches:
+                check_crc(view[position : position + header.size], header)
+        if not any(header.attributes & CODEC_MASK for _, header in batches):
+            # Nothing is compressed: the block itself is the buffer.
+            where = [(position + HEADER_SIZE, position + header.size) for position, header in batches]
+            yield block, [header for _, header in batches], where
             return
         headers: list[BatchHeader] = []
         payloads: list[bytes] = []
         size = 0
-        for index, (position, header) in enumerate(batches):
-            view = memoryview(block)[position : position + header.size]
-            if self._check_crcs and index > len(plain):
-                check_crc(view, header)
-            payload = read_payload(view, header, LARGEST_BATCH)
+        for position, header in batches:
+            payload = read_payload(view[position : position + header.size], header, LARGEST_BATCH)
             if size and size + len(payload) > LARGEST_GROUP:
                 yield _joined(headers, payloads)
                 headers, payloads, size = [], [], 0
             headers.append(header)
             payloads.append(payload)
             size += len(payload)
-        if headers:
-            yield _joined(headers, payloads)
+        yield _joined(headers, payloads)
 
     def _decode_group(
         self,
