@@ -112,7 +112,11 @@ class Graph(GraphElementRegistry):
         return Place(self._relative(location.filename), location.line_number)
 
     def place_of(self, error: BaseException) -> Place | None:
-        """The innermost line of the user's own files that an error went through."""
+        """The innermost line of the user's own files that an error went through; SQL leaves it as a note."""
+        for note in getattr(error, "__notes__", ()):
+            file, _, line = note.rpartition(":")
+            if file.endswith(".sql") and line.isdecimal():
+                return Place(self._relative(file), int(line))
         root, found, trace = str(self.project.root), None, error.__traceback__
         while trace is not None:
             file = trace.tb_frame.f_code.co_filename

@@ -13,13 +13,13 @@ from pyspark.pipelines.flow import Flow
 from pyspark.pipelines.output import MaterializedView, Output, Sink, TemporaryView
 from pyspark.pipelines.output import Table as TableOutput
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from headrace.pipelines.context import Run, asking, running
-from headrace.pipelines.elements import TopicFlow
-from headrace.pipelines.errors import PipelineError, Place, Problem
+from headrace.pipelines.elements import Query, TopicFlow
+from headrace.pipelines.errors import PipelineError, Problem
 from headrace.pipelines.graph import Graph
 from headrace.pipelines.spark_errors import condition_of, parameters_of, sentence
-from headrace.pipelines.sql import line_of
 from headrace.pipelines.tables import Tables
 
 _TABLE_IN_PLAN = re.compile(r"SubqueryAlias spark_catalog\.[\w]+\.(\w+)")
@@ -89,7 +89,8 @@ class Resolver:
         self._forget_views()
         try:
             with running(self._run), self._graph.defining(), asking(flow.name) as asked:
-                rows = self._rows(flow, [flow.target])
+                own = flow.topic.element_name if isinstance(flow, TopicFlow) else flow.target
+                rows = self._rows(flow.func, [own])
                 if isinstance(target, TableOutput):
                     self._declare(target, rows)
         except Cycle as cycle:
@@ -108,11 +109,11 @@ class Resolver:
         tables = frozenset(_TABLE_IN_PLAN.findall(_plan(rows)))
         return Step(flow, target, rows, frozenset(asked.reads), tables)
 
-    def _rows(self, flow: Flow, path: list[str]) -> DataFrame:
-        """Call the flow's function; each thing it turns out to lack is defined, and it is called again."""
+    def _rows(self, query: Query, path: list[str]) -> DataFrame:
+        """Call a function; each thing it turns out to lack is defined, and it is called again."""
         while True:
             try:
-                rows = flow.func()
+                rows = query()
             except AnalysisException as error:
                 if condition_of(error) != "TABLE_OR_VIEW_NOT_FOUND" or not self._define(
                     _missing(error), path
@@ -120,15 +121,17 @@ class Resolver:
                     raise
                 continue
             if not isinstance(rows, DataFrame):
-                raise PipelineError(f"Flow '{flow.name}' returns {type(rows).__name__}, not a DataFrame.")
+                raise PipelineError(f"This flow returns {type(rows).__name__}, not a DataFrame.")
             return rows
 
     def _define(self, name: str, path: list[str]) -> bool:
-        output = self._graph.outputs.get(name)
+        """Have what a query calls ``name``; false when the project has no such thing."""
         if name in path:
             raise Cycle([*path[path.index(name) :], name])
+        output = self._graph.outputs.get(name)
+        inside = [*path, name]
         if isinstance(output, TemporaryView):
-            self._view(name, self._rows(self._graph.flows[name], [*path, name]))
+            self._view(name, self._rows(self._graph.flows[name].func, inside))
             return True
         if isinstance(output, TableOutput):
             if name in self._declared:
@@ -138,17 +141,15 @@ class Resolver:
                 raise PipelineError(
                     f"Table '{name}' has no flow and no schema, so nothing says what it holds."
                 )
-            self._declare(output, self._rows(flows[0], [*path, name]) if output.schema is None else None)
+            self._declare(output, self._rows(flows[0].func, inside) if output.schema is None else None)
             return True
         topic = self._graph.topics.get(name)
         if topic is None:
             return False
-        self._view(name, topic.stream())
+        self._view(name, self._rows(topic.stream, inside))
         return True
 
     def _declare(self, output: TableOutput, rows: DataFrame | None) -> None:
-        from pyspark.sql.types import StructType
-
         self._tables.declare(output, StructType() if rows is None else rows.schema)
         self._declared.add(output.name)
 
@@ -183,11 +184,7 @@ class Resolver:
                 )
 
     def _failed(self, flow: Flow, error: Exception) -> None:
-        place = self._graph.place_of(error)
-        if place is None:
-            place = self._graph.place(flow.source_code_location)
-            if place.line is not None and place.file.endswith(".sql"):
-                place = Place(place.file, place.line + line_of(error) - 1)
+        place = self._graph.place_of(error) or self._graph.place(flow.source_code_location)
         self._graph.problems.append(Problem(sentence(error), place))
 
     def _problem(self, text: str, flow: Flow) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.pipelines.flow import Flow
 from pyspark.pipelines.output import MaterializedView, Output, StreamingTable, TemporaryView
 from pyspark.pipelines.source_code_location import SourceCodeLocation
@@ -96,11 +96,11 @@ def _element(
         insert = plan.flowOperation()
         target = insert.table().multipartIdentifier().mkString(".")
         query = _text_of(insert.query())
-        return None, _flow(spark, plan.name().nameParts().mkString("."), target, query, location)
+        return None, _flow(spark, plan.name().nameParts().mkString("."), target, query, statement, location)
     if kind == "CreateViewCommand" and "Temp" in plan.viewType().toString():
         name = plan.name().table()
         view = TemporaryView(name, None, location)
-        return view, _flow(spark, name, name, plan.originalText().get(), location)
+        return view, _flow(spark, name, name, plan.originalText().get(), statement, location)
     kinds: dict[str, tuple[type[StreamingTable | MaterializedView], bool]] = {
         "CreateStreamingTable": (StreamingTable, False),
         "CreateStreamingTableAsSelect": (StreamingTable, True),
@@ -123,11 +123,23 @@ def _element(
         or None,
         format=provider.get() if provider.isDefined() else None,
     )
-    return table, _flow(spark, name, name, plan.originalText(), location) if has_query else None
+    return table, _flow(spark, name, name, plan.originalText(), statement, location) if has_query else None
 
 
-def _flow(spark: SparkSession, name: str, target: str, query: str, location: SourceCodeLocation) -> Flow:
-    ask: Callable[[], DataFrame] = lambda: spark.sql(query)  # noqa: E731  # a flow's function takes no arguments
+def _flow(
+    spark: SparkSession, name: str, target: str, query: str, statement: str, location: SourceCodeLocation
+) -> Flow:
+    """A flow of a query, whose mistakes are told with their line in the file."""
+    assert location.line_number is not None
+    first = location.line_number + statement.count("\n", 0, statement.rfind(query))
+
+    def ask() -> DataFrame:
+        try:
+            return spark.sql(query)
+        except AnalysisException as error:
+            error.add_note(str(Place(location.filename, first + line_of(error) - 1)))
+            raise
+
     return Flow(name, target, {}, location, ask)
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from headrace.client.dead_letters import SUFFIX
 from headrace.pipelines import dead_letters as letters
 from headrace.pipelines import elements, expectations, keys, source
-from headrace.pipelines.context import active_session, current_run
+from headrace.pipelines.context import active_session, asking, current_run
 from headrace.pipelines.errors import PipelineError
 from headrace.pipelines.expectations import Expectation
 from headrace.pipelines.formats import Format, FormatName, format_named
@@ -67,6 +67,7 @@ class Topic:
         self._format = format
         self._delete = delete
         self._flows: list[Query] = []
+        self._is_asked = False  # for its schema, which a flow may have to tell
 
     # Reading
 
@@ -98,7 +99,16 @@ class Topic:
                 f"Topic '{self.name}' has no schema, and no flow of this pipeline writes it: "
                 f"""declare it with one, as in hp.topic("{self.name}", "id BIGINT, at TIMESTAMP")."""
             )
-        return self._flows[0]().drop(RECORD).schema
+        if self._is_asked:
+            raise PipelineError(
+                f"Topic '{self.name}' is made from itself: declare its schema, or break the circle."
+            )
+        self._is_asked = True
+        try:
+            with asking(f"{self.name} schema"):  # what its flow reads is not read by whoever asks
+                return self._flows[0]().drop(RECORD).schema
+        finally:
+            self._is_asked = False
 
     @property
     def has_declared_schema(self) -> bool:

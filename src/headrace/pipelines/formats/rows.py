@@ -51,7 +51,8 @@ def encoded(row: Column, encoder: Callable[[], Callable[[Mapping[str, object]], 
 
 
 def _arrow_function(function: Callable[[pa.Array], pa.Array], result: DataType) -> Callable[[Column], Column]:
-    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # pyspark's stubs lack it
+    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
-    made: Callable[[Column], Column] = arrow_udf(function, result)
+    function.__annotations__ = {}  # Spark would look for the kind of function in them; it is told
+    made: Callable[[Column], Column] = arrow_udf(function, result, ArrowUDFType.SCALAR)
     return made
