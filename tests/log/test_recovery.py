@@ -275,3 +275,14 @@ def test_producers_noted_while_their_records_were_cut_off_are_not_believed_later
     crash(log)
     log = lab.open(ReopenFacts(recovery_point=5))
     assert [(entry.producer_id, entry.last_sequence) for entry in log.active_producers] == [(7, 0)]
+
+
+def test_a_follower_of_a_compacted_log_loses_nothing_in_a_crash(lab):
+    log = lab.open(segment_bytes=200)
+    for base_offset in (0, 10, 25, 40):
+        log.append_as_follower(lab.batch(b"v" * 100, base_offset=base_offset, leader_epoch=0))
+    assert len(log._store.segments) > 2
+    crash(log)
+    log = lab.open(segment_bytes=200)  # it is not known yet that the topic is a compacted one
+    assert [record.offset for record in lab.records(log)] == [0, 10, 25, 40]
+    assert log.log_end_offset == 41

@@ -307,7 +307,10 @@ class PartitionLog(TrimmedLog):
             ):
                 return segment
         self._roll_timestamp = -2
-        segment = store.roll(first_offset, config)
+        # Where the log ends, though a follower's next batch may begin later: between segments there is no gap then,
+        # which recovery could take for a loss.
+        near = last_offset - self.log_end_offset <= MAX_RELATIVE_OFFSET
+        segment = store.roll(self.log_end_offset if near else first_offset, config)
         self.environment.rolled.add(self)
         return segment
 
