@@ -42,6 +42,16 @@ class Program:
                 [*_command(self.name), *arguments], stdout=subprocess.PIPE, stderr=file, text=True
             )
 
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        """Starts it and leaves it at work; its output is read by the caller."""
+        return subprocess.Popen(
+            [*_command(self.name), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
     def write(
         self,
         bootstrap: str,

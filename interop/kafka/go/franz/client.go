@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kversion"
@@ -10,7 +11,7 @@ import (
 
 // newClient makes a client that speaks the protocol of the Kafka release in MAX_KAFKA_VERSION, or the newest it knows.
 func newClient(bootstrap string, options ...kgo.Opt) (*kgo.Client, error) {
-	options = append(options, kgo.SeedBrokers(bootstrap))
+	options = append(options, kgo.SeedBrokers(strings.Split(bootstrap, ",")...))
 	if release := os.Getenv("MAX_KAFKA_VERSION"); release != "" {
 		versions := kversion.FromString(release)
 		if versions == nil {

@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	records.Main(map[string]records.Command{"write": write, "read": read, "offsets": offsets, "admin": admin, "group": group, "chain": etl})
+	records.Main(map[string]records.Command{"write": write, "read": read, "offsets": offsets, "admin": admin, "group": group, "chain": etl, "steady": steady})
 }
 
 var codecs = map[string]kgo.CompressionCodec{
