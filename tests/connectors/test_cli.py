@@ -108,7 +108,7 @@ def test_an_endpoint_runs_without_spark_until_it_is_stopped(
     assert "No connector 'gat' was run here. Did you mean 'gate'?" in connect("status", "gat", code=1)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_files_go_through_a_topic_to_files_once_although_the_whole_process_is_killed(
     connect, started, bootstrap, new_topic, read_all, tmp_path, eventually
 ):

@@ -1,6 +1,7 @@
 """Files as a sink: whole, named after the offsets they hold, and never a record twice. (On Spark: test_cli.py.)"""
 
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,6 +56,15 @@ def test_what_is_not_finished_is_never_there(sink, chunk, out):
     failing.write(chunk(0, rows(0, 3), schema=FIELDS))
     failing.close()
     assert names(out) == []
+
+
+def test_what_a_killed_writer_left_is_cleaned_away_when_it_is_old(sink, out):
+    out.mkdir()
+    (out / ".old.tmp").touch()
+    os.utime(out / ".old.tmp", (0, 0))
+    (out / ".new.tmp").touch()
+    sink().prepare(schema_of(TopicIn(name=("t",))))
+    assert names(out) == [".new.tmp"]
 
 
 def test_csv_text_and_parquet_are_what_they_say(sink, chunk, writing, out):

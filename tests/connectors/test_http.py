@@ -184,7 +184,7 @@ def test_an_api_that_answers_otherwise_is_told(declared, server):
         declared(source={"type": "http-poll", "url": server.url, "cursor_field": "id"})
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_an_api_goes_through_a_topic_to_a_webhook(run, new_topic, server, read_all):
     server.answer = lambda method, *_: (200, [{"id": n} for n in range(50)] if method == "GET" else {})
     topic = new_topic()

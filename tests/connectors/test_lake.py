@@ -193,7 +193,7 @@ def test_parquet_below_a_directory_is_read_with_its_partitions(sink, chunk, load
     assert polled(source, at)[0] == [{"id": 2, "date": "2026-11-16"}]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_topic_reaches_a_delta_table_once_although_the_driver_fails_after_its_commit(
     run, new_topic, produce, path, tmp_path
 ):

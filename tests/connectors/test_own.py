@@ -12,7 +12,7 @@ from headrace.connectors.config import declare
 GUIDE = Path(__file__).parents[2] / "docs" / "connectors.md"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_source_and_a_sink_of_ones_own_work_by_their_class(run, new_topic, read_all, tmp_path):
     topic = new_topic()
     numbers = {"name": topic, "key": "number", "on_error": "dead-letter", "partitions": 1}

@@ -111,7 +111,7 @@ def test_a_key_that_is_no_stream_is_told(declared, url, client):
         declared(source={"type": "redis", "url": url, "stream": "events"}).check()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_stream_goes_through_a_topic_to_a_list_once_although_redis_is_away_and_a_worker_is_killed(
     run, new_topic, redis_server, url, tmp_path
 ):

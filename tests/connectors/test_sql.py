@@ -116,6 +116,15 @@ def test_mistakes_are_told_before_anything_is_written(declared, execute, url):
         declared(sink={"type": "sql", "url": url, "table": "orders"})
 
 
+def test_a_condition_the_database_does_not_understand_is_told(declared, execute, url):
+    execute("CREATE TABLE orders (id BIGINT PRIMARY KEY)")
+    execute("INSERT INTO orders VALUES (1)")
+    table = {"type": "sql", "url": url, "table": "orders", "column": "id", "settle": 0, "where": "nonsense ="}
+    source = declared(source=table)
+    with pytest.raises(ConnectorError, match=r"the database refused what was asked: .*syntax"):
+        source.latest(source.start())
+
+
 def test_a_table_is_read_as_it_is_and_then_as_it_grows(declared, execute, url, polled):
     execute("CREATE TABLE orders (id BIGINT PRIMARY KEY, price DECIMAL(10,2), at DATETIME(6))")
     execute("INSERT INTO orders VALUES (1, 9.90, '2026-11-16 07:00:00'), (2, 5, NULL)")
@@ -186,7 +195,7 @@ def test_a_row_that_commits_behind_others_is_not_lost(declared, execute, url):
     assert [row["n"] for row in source.rows(source.start(), until)] == [1, 2]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_topic_reaches_a_table_once_although_a_worker_is_killed_after_writing(
     run, new_topic, produce, url, execute, tmp_path
 ):

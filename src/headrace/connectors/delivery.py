@@ -44,18 +44,19 @@ class Task:
         self._sink = sink
         self._topic = topic
         self._retry_for = run.retry_for
+        self._is_open = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sink, failures, rows = self._sink, Failures(self._sink.name, self._topic), 0
-        sink.open()
+        failures, rows, written = Failures(self._sink.name, self._topic), 0, None
         try:
             for batch in batches:
                 rows += batch.num_rows
                 for chunk, unreadable in _chunks(batch):
                     self._write(chunk, unreadable, failures)
-            written = sink.finish()
+            if self._is_open:
+                written = self._sink.finish()
         finally:
-            sink.close()
+            self._close()
             failures.close()
         packed = None if written is None else pickle.dumps(written)
         yield pa.RecordBatch.from_pylist([{"rows": rows, "written": packed}], schema=_RESULT)
@@ -82,9 +83,13 @@ class Task:
         deadline, delay = time.monotonic() + self._retry_for, _FIRST_DELAY
         while True:
             try:
+                if not self._is_open:
+                    self._sink.open()
+                    self._is_open = True
                 self._sink.write(chunk)
                 return
             except Unavailable as error:
+                self._close()
                 wait = min(error.retry_after or delay, max(0.0, deadline - time.monotonic()))
                 if not wait:
                     raise ConnectorError(
@@ -93,8 +98,11 @@ class Task:
                 log.warning("%s: %s; trying again in %.1f s", self._sink.name, error, wait)
                 time.sleep(wait)
                 delay = min(delay * 2, _LONGEST_DELAY)
-                self._sink.close()
-                self._sink.open()
+
+    def _close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._sink.close()
 
 
 class Failures:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,6 +77,14 @@ class Place:
 
     def path(self, directory: str, base: str = "") -> str:
         return "/".join(part for part in (self.root, directory, base) if part)
+
+    def clean(self, directory: str, older_than: float = 86_400) -> None:
+        """Delete what writers that were killed have left unfinished."""
+        selector = pa.fs.FileSelector(self.path(directory), allow_not_found=True)
+        for info in self.files.get_file_info(selector):
+            unfinished = info.is_file and info.base_name.startswith(".") and info.base_name.endswith(".tmp")
+            if unfinished and info.mtime is not None and info.mtime.timestamp() < time.time() - older_than:
+                self.files.delete_file(info.path)
 
     def publish(self, temporary: str, final: str) -> None:
         """Rename, so that readers see the file whole or not at all, and on a local disk after it is safe there."""

@@ -40,6 +40,7 @@ class FilesSink(Sink):
         nested = [field.name for field in schema if field.dataType.typeName() in ("struct", "array", "map")]
         if self.settings.format == "csv" and nested:
             raise ConnectorError(f"CSV has no place for the nested field {nested[0]}: use json or parquet")
+        Place(self.settings.path).clean("")
 
     def open(self) -> None:
         self._landing = Landing(Place(self.settings.path), self.settings.format, self.settings.metadata)

@@ -40,6 +40,7 @@ def compact(path: str, target: int) -> int:
     """Merge neighbours into files of about ``target`` bytes; returns how many files there are fewer."""
     place, fewer = Place(path), 0
     for below in place.directories():
+        place.clean(below)
         by_partition: dict[tuple[str, int], list[Name]] = defaultdict(list)
         for name in place.names(below):
             by_partition[name.topic, name.partition].append(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import IO, Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -90,9 +90,11 @@ class LakeSource(PolledSource):
             if self.settings.format == "parquet":
                 found = self._follower().find(name, about)
                 if found is not None:
-                    yield from _read(Place("/"), found.lstrip("/"), _from_path(found))
+                    with open(found, "rb") as local:
+                        yield from _read(local, _from_path(found))
             else:
-                yield from _read(place, unquote(name), about)
+                with place.files.open_input_file(place.path(unquote(name))) as file:
+                    yield from _read(file, about)
 
     def _follower(self) -> Follower:
         pattern = f"{self.settings.path.rstrip('/')}/**/*.parquet"
@@ -137,11 +139,10 @@ class LakeSource(PolledSource):
         return added
 
 
-def _read(place: Place, name: str, values: dict[str, Any]) -> Iterator[Row]:
-    with place.files.open_input_file(place.path(name)) as file:
-        for batch in pq.ParquetFile(file).iter_batches(batch_size=5_000):
-            for row in batch.to_pylist():
-                yield {**row, **values}
+def _read(file: IO[bytes], values: dict[str, Any]) -> Iterator[Row]:
+    for batch in pq.ParquetFile(file).iter_batches(batch_size=5_000):
+        for row in batch.to_pylist():
+            yield {**row, **values}
 
 
 def _from_path(path: str) -> dict[str, str | None]:

@@ -26,7 +26,7 @@ def connect(url: str, side: str) -> sa.Engine:
 
 def reflect(engine: sa.Engine, table: str, side: str) -> sa.Table:
     schema, _, name = table.rpartition(".")
-    with reachable(engine):
+    with answering(engine):
         try:
             return sa.Table(name, sa.MetaData(), autoload_with=engine, schema=schema or None)
         except sa.exc.NoSuchTableError:
@@ -41,13 +41,34 @@ def reachable(engine: sa.Engine) -> Iterator[None]:
     """Trouble with the connection, or a transaction that lost to another, is worth another try."""
     try:
         yield
-    except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
+    except sa.exc.DBAPIError as error:
+        if not _may_pass(error):
+            raise
         where = engine.url.render_as_string(hide_password=True)
         raise Unavailable(f"the database {where} does not answer: {one_line(error)}") from error
+
+
+@contextmanager
+def answering(engine: sa.Engine) -> Iterator[None]:
+    """The same where no single record is to blame: what the database refuses becomes a sentence."""
+    try:
+        with reachable(engine):
+            yield
     except sa.exc.DBAPIError as error:
-        if error.connection_invalidated:
-            raise Unavailable(f"the connection to the database was lost: {one_line(error)}") from error
-        raise
+        raise ConnectorError(f"the database refused what was asked: {one_line(error)}") from error
+
+
+def _may_pass(error: sa.exc.DBAPIError) -> bool:
+    if error.connection_invalidated or isinstance(error, sa.exc.InterfaceError):
+        return True
+    code = error.orig.args[0] if error.orig is not None and error.orig.args else None
+    if isinstance(code, int) and 1000 <= code < 2000:  # MariaDB's own refusals; the client's begin at 2000
+        return code in _PASSING
+    return isinstance(error, sa.exc.OperationalError)
+
+
+_PASSING = frozenset({1040, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1203, 1205, 1213})
+"""Too many connections, shutting down, the network, a lock waited for too long, a deadlock."""
 
 
 def one_line(error: sa.exc.DBAPIError) -> str:

@@ -18,7 +18,7 @@ from headrace.client.once.tables import KEY, insert_or_ignore_statement
 from headrace.connectors.base import Chunk, Sink
 from headrace.connectors.errors import ConnectorError, Rejected
 from headrace.connectors.settings import setting
-from headrace.connectors.sql.engine import connect, one_line, reachable, reflect
+from headrace.connectors.sql.engine import answering, connect, one_line, reachable, reflect
 from headrace.connectors.sql.types import columns_for
 from headrace.connectors.topic import to_json
 
@@ -74,7 +74,7 @@ class SqlSink(Sink):
 
     def prepare(self, schema: StructType) -> None:
         engine = connect(self.settings.url, "sink")
-        with reachable(engine):
+        with answering(engine):
             if self.settings.create:
                 self._create(engine, schema)
             _offsets(self.settings.offsets_table).create(engine, checkfirst=True)
@@ -94,13 +94,8 @@ class SqlSink(Sink):
         rows = chunk.rows.to_pylist()
         try:
             self._write(chunk, rows, self._apply)
-        except (sa.exc.DataError, sa.exc.IntegrityError, sa.exc.StatementError) as error:
-            if isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated:
-                raise
+        except sa.exc.StatementError:
             self._write(chunk, rows, self._apply_one_by_one)
-            raise ConnectorError(
-                f"the database refused rows together that it takes one by one: {error}"
-            ) from error
 
     def _write(self, chunk: Chunk, rows: list[Row], apply: Callable[[list[Row]], None]) -> None:
         with reachable(self._engine), self._connection.begin():
@@ -147,9 +142,9 @@ class SqlSink(Sink):
         reasons: dict[int, str] = {}
         for row in rows:
             try:
-                with self._connection.begin_nested():
+                with reachable(self._engine), self._connection.begin_nested():
                     self._apply([row])
-            except (sa.exc.DataError, sa.exc.IntegrityError) as error:
+            except sa.exc.DBAPIError as error:
                 reasons[row["_offset"]] = f"the database refused it: {one_line(error)}"
             except sa.exc.StatementError as error:
                 reasons[row["_offset"]] = f"the database cannot take it: {error}"

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from headrace.connectors.base import Offset, PolledSource, Row
 from headrace.connectors.errors import ConnectorError
 from headrace.connectors.settings import Seconds, setting
-from headrace.connectors.sql.engine import connect, reachable, reflect
+from headrace.connectors.sql.engine import answering, connect, reflect
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class SqlSource(PolledSource):
         column = table.c[self.settings.column]
         range_ = self._between(table, _unpack(after), limit)
         nth = sa.select(column).where(*range_).order_by(column).limit(1).offset(self.settings.max_rows - 1)
-        with reachable(engine), engine.connect() as connection:
+        with answering(engine), engine.connect() as connection:
             end = connection.execute(nth).scalar()
             if end is None:
                 end = connection.execute(sa.select(sa.func.max(column)).where(*range_)).scalar()
@@ -108,7 +108,7 @@ class SqlSource(PolledSource):
             .where(*self._between(table, _unpack(after), _unpack(until)))
             .order_by(table.c[self.settings.column])
         )
-        with reachable(engine), engine.connect().execution_options(yield_per=1_000) as connection:
+        with answering(engine), engine.connect().execution_options(yield_per=1_000) as connection:
             for row in connection.execute(statement):
                 yield dict(row._mapping)
 
@@ -138,7 +138,7 @@ class SqlSource(PolledSource):
 
     def _extreme(self, engine: sa.Engine, of: Callable[..., sa.ColumnElement[Any]]) -> Any:
         table = self._table(engine)
-        with reachable(engine), engine.connect() as connection:
+        with answering(engine), engine.connect() as connection:
             return connection.execute(sa.select(of(table.c[self.settings.column]))).scalar()
 
     def _table(self, engine: sa.Engine) -> sa.Table:
