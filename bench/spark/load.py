@@ -1,8 +1,8 @@
 """The load of the part `spark`: one Spark session that does what it is told, with either connector.
 
-Run as `python -m bench.spark.load SOCKET CORES JARS`. It connects to the socket, says what Spark it is, and answers
-each (work, options) with a dict of figures, or with the first line of what went wrong. One core means one: the JVM
-and its Python workers then share it.
+Run as `python -m bench.spark.load SOCKET CORES JARS`. When the session is up it listens at the socket, and answers each
+(work, options) with a dict of figures, or with the first line of what went wrong. One core means one: the JVM and its
+Python workers then share it.
 """
 
 import os
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Client
+from multiprocessing.connection import Listener
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -135,15 +135,14 @@ class Load:
 def main(socket: str, cores: int, jars: str) -> None:
     scratch = Path(tempfile.mkdtemp(prefix="headrace-spark-"))
     try:
-        with Client(socket, "AF_UNIX") as wire:
-            load = Load(cores, jars, scratch)
+        load = Load(cores, jars, scratch)
+        with Listener(socket, "AF_UNIX") as listener, listener.accept() as wire:
             works: dict[str, Callable[..., Figures]] = {
                 "batch": load.batch,
                 "window": load.window,
                 "write": load.write,
                 "delay": load.delay,
             }
-            wire.send(load.spark.version)
             while True:
                 try:
                     work, options = wire.recv()
@@ -153,7 +152,7 @@ def main(socket: str, cores: int, jars: str) -> None:
                     wire.send(works[work](**options))
                 except Exception as error:
                     wire.send(f"{work}: {type(error).__name__}: {str(error).strip().splitlines()[0]}")
-            load.spark.stop()
+        load.spark.stop()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -5,13 +5,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import ClassVar
 
 from bench.processes import Broken, Watched
 from bench.provision import need_spark_connector
-from bench.systems.base import Answer, Running, System
+from bench.systems.base import Answer, ReadyCheck, Running, System, until_ready
 
 
 class RunningConnector(Running):
@@ -55,20 +55,35 @@ def spark_session(work: Path, cores: int) -> Iterator[dict[str, Running]]:
     jars = need_spark_connector()
     # A Unix socket's path may have 107 characters at most, so this is not below the working directory.
     with tempfile.TemporaryDirectory(prefix="headrace-") as home:
-        socket = f"{home}/spark"
-        with Listener(socket, "AF_UNIX") as listener:
-            command = [sys.executable, "-m", "bench.spark.load", socket, str(cores), jars]
-            work.mkdir(parents=True, exist_ok=True)
-            process = Watched(command, work / f"spark-{cores}.out")
-            try:
-                with listener.accept() as wire:
-                    _hear(wire, process, 120)
-                    yield {
-                        "headrace": RunningConnector("headrace", process, wire),
-                        SparkKafka.name: RunningConnector("kafka", process, wire),
-                    }
-            finally:
-                process.kill()
+        socket = Path(home) / "spark"
+        work.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "bench.spark.load", str(socket), str(cores), jars]
+        process = Watched(command, work / f"spark-{cores}.out")
+        try:
+            connects = _Connects(socket)
+            until_ready(process, connects, 180)
+            with connects.wire as wire:
+                yield {
+                    "headrace": RunningConnector("headrace", process, wire),
+                    SparkKafka.name: RunningConnector("kafka", process, wire),
+                }
+        finally:
+            process.kill()
+
+
+class _Connects(ReadyCheck):
+    """Ready when the program takes a connection, which is then `wire`."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self.wire: Connection
+
+    def __call__(self) -> bool:
+        try:
+            self.wire = Client(str(self._socket), "AF_UNIX")
+        except OSError:
+            return False
+        return True
 
 
 def _answer(wire: Connection, process: Watched, limit: float) -> Answer:

@@ -29,6 +29,7 @@ from headrace.wire.messages.fetch import (
 from headrace.wire.schema import ZERO_UUID
 
 _TOPIC_IDS = 13
+_LARGEST_FETCH = 2**31 - 1
 _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
 
 
@@ -219,7 +220,7 @@ class Fetcher:
                 batches.append(Located(position, header))
         if not seen:
             # The first batch is larger than what was asked for: ask for more.
-            self._limit *= 4
+            self._limit = min(4 * self._limit, _LARGEST_FETCH)
         return Block(records, batches)
 
 
