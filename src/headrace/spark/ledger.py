@@ -15,15 +15,14 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
 from headrace.spark.cluster import Cluster
 from headrace.spark.fetch import Fetcher, FetchSettings
 from headrace.spark.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_producer import Producer
-from headrace.spark.sink_records import Destination, Rows, encode
+from headrace.spark.sink_records import Draft
 from headrace.spark.sink_transactions import Identity
+from headrace.wire.batch import HEADER_SIZE
 from headrace.wire.compression import Codec
 from headrace.wire.errors import RETRIABLE, ErrorCode, KafkaError
 from headrace.wire.messages.create_topics import (
@@ -32,7 +31,7 @@ from headrace.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from headrace.wire.records import decode_records
+from headrace.wire.records import BatchBuilder, decode_records
 
 TOPIC = "__headrace_spark_ledger"
 
@@ -194,16 +193,15 @@ class Ledger:
 
     def _produce(self, records: list[tuple[str, bytes | None]]) -> int:
         """The offset of the first; written once however often it is sent, which the order of entries relies on."""
-        rows = Rows(
-            pa.array([value for _, value in records], pa.binary()),
-            pa.array([self._key(run).encode() for run, _ in records], pa.binary()),
-        )
-        whole = [Destination(*self._partition, 0, len(records))]
         now = time.time_ns() // 1_000_000
-        limit = self._options.largest_request
+        builder = BatchBuilder()
+        for run, value in records:
+            builder.append(now, self._key(run).encode(), value)
+        body = bytes(builder.build()[HEADER_SIZE:])
+        draft = Draft(*self._partition, len(records), body, Codec.NONE, now, now)
         producer = Producer(self._cluster, self._options)
         try:
-            producer.send(encode(rows, rows.sizes(), None, whole, limit, Codec.NONE, None, now))
+            producer.send([draft])
             producer.flush()
         finally:
             producer.close()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.spark.sink_records import Numbers
+from headrace.spark.sink_records import Numbers, bounds_of, numbers_of, valid
 
 Hashes = npt.NDArray[np.uint32]
 
@@ -21,7 +21,7 @@ _MIX = np.uint32(0x5BD1E995)
 
 def murmur2(keys: pa.Array) -> Hashes:
     """Java's hash of each key; a null counts as an empty key."""
-    bounds = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64)
+    bounds = bounds_of(keys)
     start, length = bounds[:-1], np.diff(bounds)
     data = np.frombuffer(keys.buffers()[2] or b"", np.uint8)
     hashes = _SEED ^ length.astype(np.uint32)
@@ -84,8 +84,7 @@ def place(
     """The partition of each row of one topic. `named` holds the partitions the rows ask for, null where any will do."""
     placed: Numbers = np.full(len(sizes), -1, np.int64)
     if named is not None:
-        placed = named.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        given = named.is_valid().to_numpy(zero_copy_only=False)
+        placed, given = numbers_of(named, -1), valid(named)
         wrong = np.flatnonzero(given & ((placed < 0) | (placed >= len(partitions))))
         if len(wrong):
             raise ValueError(
@@ -95,7 +94,7 @@ def place(
             return placed
     free = placed < 0
     if key is not None:
-        keyed = free & key.is_valid().to_numpy(zero_copy_only=False)
+        keyed = free & valid(key)
         if keyed.any():
             hashed = (murmur2(key) & np.uint32(0x7FFFFFFF)).astype(np.int64) % len(partitions)
             placed = np.where(keyed, hashed, placed)

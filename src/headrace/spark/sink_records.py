@@ -136,8 +136,8 @@ def encode(
         offset_delta, timestamp_delta = offset_delta[back], timestamp_delta[back]
     records = _records(rows, offset_delta, timestamp_delta)
     if order is not None:
-        records = records.take(pa.array(order))
-    bounds = np.frombuffer(records.buffers()[1], np.int32, len(rows) + 1, records.offset * 4)
+        records = records.take(as_indices(order))
+    bounds = bounds_of(records)
     data = records.buffers()[2]
     for index, (destination, start, end) in enumerate(batches):
         body: pa.Buffer | bytes = data.slice(int(bounds[start]), int(bounds[end] - bounds[start]))
@@ -169,11 +169,11 @@ def _records(rows: Rows, offset_delta: Numbers, timestamp_delta: Numbers) -> pa.
     """One binary value per row: the whole record, its length in front."""
     value_length = lengths(rows.value)
     value_width = np.maximum(value_length, 0)
-    parts: list[pa.Array | bytes] = []
+    parts: list[pa.Array] = []
     if rows.key is None:
         key_length = np.full(len(rows), -1, np.int64)
         front: list[Numbers] = [value_length]
-        rest: list[pa.Array | bytes] = [rows.value]
+        rest: list[pa.Array] = [rows.value]
         size = varint_size(value_length) + value_width
     else:
         key_length = lengths(rows.key)
@@ -181,7 +181,7 @@ def _records(rows: Rows, offset_delta: Numbers, timestamp_delta: Numbers) -> pa.
         rest = [rows.key, varints([value_length]), rows.value]
         size = np.maximum(key_length, 0) + varint_size(value_length) + value_width
     if rows.headers is None:
-        tail: pa.Array | bytes = b"\x00"
+        tail = _NO_HEADERS
         size += 1
     else:
         tail = _header_bytes(rows.headers)
@@ -189,12 +189,12 @@ def _records(rows: Rows, offset_delta: Numbers, timestamp_delta: Numbers) -> pa.
     size += 1 + varint_size(timestamp_delta) + varint_size(offset_delta) + varint_size(key_length)
     attributes = np.zeros(len(rows), np.int64)
     parts = [varints([size, attributes, timestamp_delta, offset_delta, key_length, *front]), *rest, tail]
-    return pc.binary_join_element_wise(*parts, b"", null_handling="replace", null_replacement="")
+    return pc.binary_join_element_wise(*parts, _NOTHING, null_handling="replace", null_replacement="")
 
 
 def _header_bytes(headers: pa.Array) -> pa.Array:
     """The headers of each row as a record holds them: how many, then each key and value with their lengths."""
-    counts = np.maximum(lengths_of_lists(headers), 0)
+    counts = np.maximum(lengths(headers), 0)
     flat = headers.flatten()
     keys, values = (as_binary(field) for field in flat.flatten())
     if keys.null_count:
@@ -204,14 +204,19 @@ def _header_bytes(headers: pa.Array) -> pa.Array:
         keys,
         varints([lengths(values)]),
         values,
-        b"",
+        _NOTHING,
         null_handling="replace",
         null_replacement="",
     )
     bounds = np.zeros(len(headers) + 1, np.int32)
     np.cumsum(counts, out=bounds[1:])
-    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds), each), b"")
-    return pc.binary_join_element_wise(varints([counts]), joined, b"")
+    joined = pc.binary_join(
+        pa.ListArray.from_buffers(
+            pa.list_(pa.binary()), len(headers), [None, pa.py_buffer(bounds)], children=[each]
+        ),
+        _NOTHING,
+    )
+    return pc.binary_join_element_wise(varints([counts]), joined, _NOTHING)
 
 
 def as_binary(column: pa.Array) -> pa.Array:
@@ -219,20 +224,49 @@ def as_binary(column: pa.Array) -> pa.Array:
     return column if column.type == pa.binary() else column.cast(pa.binary())
 
 
+# Arrow's memory as numpy's and back. Arrow's own ways (`to_numpy`, `pa.array`, `pa.scalar`) import pandas, which costs
+# every new worker a second.
+
+
+def _binary(data: bytes) -> pa.Scalar:
+    bounds = np.array([0, len(data)], np.int32)
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])[0]
+
+
+_NOTHING = _binary(b"")
+_NO_HEADERS = _binary(b"\x00")
+
+
+def as_indices(numbers: Numbers) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def bounds_of(column: pa.Array) -> Numbers:
+    """Where each value of a binary or list column begins in its data, and where the last one ends."""
+    found = np.frombuffer(column.buffers()[1] or bytes(4), np.int32, len(column) + 1, column.offset * 4)
+    return found.astype(np.int64)
+
+
+def valid(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which values are not null."""
+    bitmap = column.buffers()[0]
+    if bitmap is None:
+        return np.ones(len(column), np.bool_)
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+    return bits[column.offset : column.offset + len(column)].astype(np.bool_)
+
+
+def numbers_of(column: pa.Array, missing: int) -> Numbers:
+    """A column of numbers, `missing` where one is null."""
+    wide = column.cast(pa.int64())
+    found = np.frombuffer(wide.buffers()[1] or b"", np.int64, len(wide), wide.offset * 8)
+    return found if wide.null_count == 0 else np.where(valid(wide), found, missing)
+
+
 def lengths(column: pa.Array) -> Numbers:
-    """Bytes of each value, -1 for null: as records write them."""
-    found = pc.binary_length(column)
-    if found.null_count:
-        found = found.fill_null(-1)
-    numbers: Numbers = found.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers
-
-
-def lengths_of_lists(column: pa.Array) -> Numbers:
-    numbers: Numbers = (
-        pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    )
-    return numbers
+    """Bytes of each value (or members of each list), -1 for null: as records write them."""
+    found: Numbers = np.diff(bounds_of(column))
+    return found if column.null_count == 0 else np.where(valid(column), found, -1)
 
 
 def varint_size(numbers: Numbers) -> Numbers:

@@ -17,7 +17,16 @@ from headrace.spark.cluster import Cluster, Topic
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_partitions import Spread, place
 from headrace.spark.sink_producer import Producer
-from headrace.spark.sink_records import Destination, Numbers, Rows, as_binary, encode
+from headrace.spark.sink_records import (
+    Destination,
+    Numbers,
+    Rows,
+    as_binary,
+    as_indices,
+    encode,
+    numbers_of,
+    valid,
+)
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
@@ -94,7 +103,7 @@ class RowWriter:
         topic = self._topic(name)
         key = rows.key
         if here is not None:
-            chosen = pa.array(here)
+            chosen = as_indices(here)
             key = None if key is None else key.take(chosen)
             named = None if named is None else named.take(chosen)
             sizes = sizes[here]
@@ -115,7 +124,7 @@ class RowWriter:
         names = coded.dictionary.to_pylist()
         if len(names) == 1:
             return names, None
-        return names, coded.indices.to_numpy().astype(np.int64)
+        return names, numbers_of(coded.indices, -1)
 
     def _topic(self, name: str) -> Topic:
         """Asked anew by every task, because partitions may have been added."""
@@ -166,7 +175,5 @@ def _pieces(batches: list[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch
 
 def _milliseconds(column: pa.Array, now: int) -> Numbers:
     """A timestamp column as Kafka writes it; rows without one carry the time of writing."""
-    stamps: Numbers = (
-        column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).fill_null(-1).to_numpy()
-    )
-    return np.where(column.is_valid().to_numpy(zero_copy_only=False), stamps // 1000, now)
+    stamps = numbers_of(column.cast(pa.timestamp("us", column.type.tz)), 0)
+    return np.where(valid(column), stamps // 1000, now)
