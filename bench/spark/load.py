@@ -110,7 +110,7 @@ class Load:
         )
         query = stream.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint).start()
         limit = time.monotonic() + seconds + 60
-        while time.monotonic() < limit and not (begun and time.monotonic() > begun + seconds):
+        while time.monotonic() < limit and not (delays and time.monotonic() > begun + seconds):
             query.awaitTermination(1)
         query.stop()
         shutil.rmtree(checkpoint, ignore_errors=True)
