@@ -40,6 +40,7 @@ log = logging.getLogger("headrace.replica")
 FETCH_VERSION = 17
 LIST_OFFSETS_VERSION = 7
 EARLIEST, LATEST = -2, -1
+FIRST_REST = 0.02
 
 Key = tuple[uuid.UUID, int]
 
@@ -75,7 +76,10 @@ class ReplicaFetcher:
         self._throttle = throttle
         self._partitions: dict[Key, Partition] = {}
         self._resting: dict[Key, float] = {}
-        """Partitions the leader refused for now, and when to ask again."""
+        """Partitions that cannot go on for now, and when to ask again."""
+        self._rested: dict[Key, float] = {}
+        """How long each of them rested last. Most trouble is that one broker heard of a new leader before the other:
+        the first rest is short, and those that follow grow to replica.fetch.backoff.ms."""
         self._behind: set[Key] = set()
         """Partitions under the throttle that the leader has more of."""
         self._held: set[Key] = set()
@@ -112,6 +116,7 @@ class ReplicaFetcher:
             self._behind.discard(key)
             self._held.discard(key)
             self._asked_in.pop(key, None)
+            self._rested.pop(key, None)
             self._to_forget[key] = None
 
     async def stop(self) -> None:
@@ -303,6 +308,8 @@ class ReplicaFetcher:
                 if partition.log.log_end_offset != before:
                     self._to_send[key] = None
                 self._count(key, partition, len(records), reply.high_watermark)
+                if self._rested:
+                    self._rested.pop(key, None)
         except KafkaError as error:
             self._rest(key, partition, error.message or error.code.name)
         return False
@@ -317,7 +324,9 @@ class ReplicaFetcher:
     def _rest(self, key: Key, partition: Partition, reason: str) -> None:
         log.info("%s rests from following broker %d: %s", partition, self._leader_id, reason)
         self._leave_out(key)
-        self._resting[key] = self._clock.monotonic() + self._settings.backoff_ms / 1000
+        seconds = min(self._rested.get(key, FIRST_REST / 2) * 2, self._settings.backoff_ms / 1000)
+        self._rested[key] = seconds
+        self._resting[key] = self._clock.monotonic() + seconds
 
     def _cut(self, partition: Partition, epoch: int, end_offset: int) -> None:
         target = agreed_end(partition.log, epoch, end_offset)
