@@ -43,7 +43,7 @@ class Decoder:
         self._partition = partition
         self._schema = schema
         self._check_crcs = check_crcs
-        self._constants: dict[str, pa.Array] = {}
+        self._constants: dict[str | int, pa.Array] = {}
 
     def decode(
         self, block: bytes, batches: Sequence[Located], start: int, end: int
@@ -132,11 +132,16 @@ class Decoder:
         if "timestamp" in names:
             columns["timestamp"] = self._timestamps(headers, counts, timestamp_delta, wanted)
         if "timestampType" in names:
-            kinds = _spread([int(header.is_log_append_time) for header in headers], counts)
-            columns["timestampType"] = pa.array(kinds[wanted].astype(np.int32))
-        for name in ("topic", "partition"):
-            if name in names:
-                columns[name] = self._constant(name, rows)
+            kinds = {int(header.is_log_append_time) for header in headers}
+            if len(kinds) == 1:
+                columns["timestampType"] = self._constant(kinds.pop(), rows)
+            else:
+                each = _spread([int(header.is_log_append_time) for header in headers], counts)
+                columns["timestampType"] = pa.array(each[wanted].astype(np.int32))
+        if "topic" in names:
+            columns["topic"] = self._constant(self._topic, rows)
+        if "partition" in names:
+            columns["partition"] = self._constant(self._partition, rows)
         return pa.RecordBatch.from_arrays([columns[name] for name in names], schema=self._schema)
 
     def _timestamps(
@@ -153,18 +158,18 @@ class Decoder:
         if any(appended):
             delta = np.where(_spread([int(flag) for flag in appended], counts), 0, delta)
         milliseconds = base + delta[wanted]
-        return pa.array(milliseconds * 1000).cast(self._schema.field("timestamp").type)
+        return pa.array(milliseconds * 1000).view(self._schema.field("timestamp").type)
 
-    def _constant(self, name: str, rows: int) -> pa.Array:
-        """The same topic or partition for every row, kept and sliced."""
-        found = self._constants.get(name)
+    def _constant(self, value: str | int, rows: int) -> pa.Array:
+        """The same text or number in every row, kept and sliced."""
+        found = self._constants.get(value)
         if found is None or len(found) < rows:
             size = max(rows, 1024)
-            if name == "partition":
-                found = pa.array(np.full(size, self._partition, np.int32))
+            if isinstance(value, int):
+                found = pa.array(np.full(size, value, np.int32))
             else:
-                found = pa.array([self._topic], pa.string()).take(pa.array(np.zeros(size, np.int32)))
-            self._constants[name] = found
+                found = pa.array([value], pa.string()).take(pa.array(np.zeros(size, np.int32)))
+            self._constants[value] = found
         return found.slice(0, rows)
 
 
