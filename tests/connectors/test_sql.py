@@ -15,8 +15,14 @@ FIELDS = [("id", pa.int64()), ("name", pa.string())]
 
 
 @pytest.fixture
-def url(mariadb):
+def url(request, mariadb, tmp_path):
+    """MariaDB, and where a test asks for both, SQLite, whose upserts are PostgreSQL's."""
+    if getattr(request, "param", "mariadb") == "sqlite":
+        return f"sqlite:///{tmp_path}/shop.db"
     return mariadb.new_database()
+
+
+both = pytest.mark.parametrize("url", ["mariadb", "sqlite"], indirect=True)
 
 
 @pytest.fixture
@@ -42,6 +48,7 @@ def sink(declared, url):
     return make
 
 
+@both
 def test_the_newest_row_of_a_key_stays(sink, chunk, writing, execute):
     upserting = sink()
     rows = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 1, "name": "c"}]
@@ -50,6 +57,7 @@ def test_the_newest_row_of_a_key_stays(sink, chunk, writing, execute):
     assert execute("SELECT next_offset FROM headrace_connect") == [(4,)]
 
 
+@both
 def test_what_comes_again_adds_nothing_whatever_its_borders(sink, chunk, writing, execute):
     execute("CREATE TABLE orders (id BIGINT, name TEXT)")
     inserting = sink(mode="insert", key=[])
@@ -60,6 +68,7 @@ def test_what_comes_again_adds_nothing_whatever_its_borders(sink, chunk, writing
     assert execute("SELECT COUNT(*), COUNT(DISTINCT id) FROM orders") == [(10, 10)]
 
 
+@both
 def test_a_record_without_a_value_deletes_its_row(sink, chunk, writing, execute):
     deleting = sink(delete=True)
     rows = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}, None, None]
@@ -125,6 +134,7 @@ def test_a_condition_the_database_does_not_understand_is_told(declared, execute,
         source.latest(source.start())
 
 
+@both
 def test_a_table_is_read_as_it_is_and_then_as_it_grows(declared, execute, url, polled):
     execute("CREATE TABLE orders (id BIGINT PRIMARY KEY, price DECIMAL(10,2), at DATETIME(6))")
     execute("INSERT INTO orders VALUES (1, 9.90, '2026-11-16 07:00:00'), (2, 5, NULL)")
