@@ -71,14 +71,18 @@ class Watched:
         is killed and named.
         """
         begun = time.monotonic()
-        if self.running():
-            self._process.terminate()
+        self.terminate()
         try:
             self._process.wait(limit)
         except subprocess.TimeoutExpired:
             self.kill()
             raise Broken(f"{self.command[0]} did not stop within {limit:g} s of SIGTERM") from None
         return time.monotonic() - begun
+
+    def terminate(self) -> None:
+        """Asks it to stop, without waiting."""
+        if self.running():
+            self._process.terminate()
 
     def kill(self) -> None:
         """Ends the process and everything in its session, at once."""
