@@ -12,6 +12,7 @@ from pathlib import Path
 from faults.campaign import Campaign
 from faults.catalogue import CATALOGUE, chosen
 from faults.cluster import Cluster
+from faults.supervised import GROUPS, SupervisedCluster
 
 
 def main() -> int:
@@ -21,10 +22,17 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=3.0, help="how long faults go on (default: 3)")
     parser.add_argument("--only", default="", help="groups or names of faults, separated by commas")
     parser.add_argument("--zookeepers", type=int, default=1, choices=(1, 3), help="servers of the ensemble")
+    parser.add_argument(
+        "--supervised",
+        action="store_true",
+        help="`headrace up --brokers 3` and the embedded store in place of ZooKeeper; faults of processes only",
+    )
     parser.add_argument("--rate", type=int, default=300, help="records a second of each producer")
     parser.add_argument("--keep", action="store_true", help="keep the data although nothing went wrong")
     arguments = parser.parse_args()
     only = [name for name in arguments.only.split(",") if name]
+    if arguments.supervised and not only:
+        only = GROUPS
     faults = chosen(only)
     unknown = [name for name in only if name not in CATALOGUE and name not in faults]
     if unknown:
@@ -33,7 +41,7 @@ def main() -> int:
     directory = Path(tempfile.mkdtemp(prefix=f"headrace-faults-{seed}-"))
     print(f"seed {seed}, {len(faults)} kinds of faults, data in {directory}", flush=True)
     campaign = Campaign(
-        Cluster(directory, arguments.zookeepers),
+        SupervisedCluster(directory) if arguments.supervised else Cluster(directory, arguments.zookeepers),
         seed,
         lambda line: print(line, flush=True),
         arguments.rate,

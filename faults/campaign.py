@@ -219,9 +219,7 @@ class Campaign:
         self._stop([*self._readers, *self.members])
         self.problems += checks.commits_kept(self.members, self._committed_offsets())
         self._wait_whole()
-        for broker in self.cluster.brokers.values():
-            if (code := broker.stop()) != 0:
-                self.problems.append(f"broker {broker.number} stopped with exit code {code}")
+        self.problems += self.cluster.stop()
 
     def _stop(self, workers: list[Worker]) -> None:
         for worker in workers:
@@ -306,10 +304,11 @@ class Campaign:
         self._count(logs)
 
     def _said_by_brokers(self) -> list[str]:
+        files = {broker.errors for broker in self.cluster.brokers.values() if broker.errors.exists()}
         return [
-            f"{broker.errors}: {found[0].strip()}"
-            for broker in self.cluster.brokers.values()
-            if broker.errors.exists() and (found := _WRONG.search(broker.errors.read_text(errors="replace")))
+            f"{file}: {found[0].strip()}"
+            for file in sorted(files)
+            if (found := _WRONG.search(file.read_text(errors="replace")))
         ]
 
     def _count(self, logs: dict[Place, Replica]) -> None:

@@ -26,6 +26,19 @@ ROOT = Path(__file__).resolve().parent.parent
 SESSION_MS = 3000
 SIZE = 3
 START_SECONDS = 90.0
+SETTINGS = {
+    "zookeeper.session.timeout.ms": str(SESSION_MS),
+    "replica.lag.time.max.ms": "4000",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "2",
+    "min.insync.replicas": "2",
+    "log.segment.bytes": "1048576",
+    "log.retention.ms": "-1",
+    "leader.imbalance.check.interval.seconds": "10",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "3000",
+}
+"""Short times, so that a campaign of minutes sees much happen; many small segments; everything kept for the verdict."""
 
 _READY = re.compile(r"is ready: broker \d+ on (.*), data in ")
 
@@ -157,18 +170,9 @@ class Cluster:
             self.zookeeper_doors[number] = doors
             ensemble = ",".join(f"127.0.0.1:{door.port}" for door in doors)
             settings = {
+                **SETTINGS,
                 "zookeeper.connect": f"{ensemble}/headrace",
-                "zookeeper.session.timeout.ms": str(SESSION_MS),
                 "zookeeper.connection.timeout.ms": "60000",
-                "replica.lag.time.max.ms": "4000",
-                "offsets.topic.num.partitions": "4",
-                "transaction.state.log.num.partitions": "2",
-                "min.insync.replicas": "2",
-                "log.segment.bytes": "1048576",
-                "log.retention.ms": "-1",
-                "leader.imbalance.check.interval.seconds": "10",
-                "group.initial.rebalance.delay.ms": "0",
-                "group.min.session.timeout.ms": "3000",
             }
             self.brokers[number] = Broker(number, self.directory, self.network, settings)
         for broker in self.brokers.values():
@@ -179,6 +183,11 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{broker.clients.port}" for broker in self.brokers.values())
+
+    def stop(self) -> list[str]:
+        """Stop the brokers in good order; says what went wrong with that."""
+        codes = {broker.number: broker.stop() for broker in self.brokers.values()}
+        return [f"broker {number} stopped with exit code {code}" for number, code in codes.items() if code]
 
     def close(self) -> None:
         """End everything, in whatever state it is."""

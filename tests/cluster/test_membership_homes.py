@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from headrace.clock import SystemClock
 from headrace.cluster.embedded import EmbeddedStore
@@ -16,7 +17,8 @@ from headrace.cluster.image import Endpoint
 from headrace.cluster.join import join
 from headrace.cluster.node import ClusterNode
 from headrace.cluster.registration import Registration
-from headrace.cluster.store import SessionState, StoreError
+from headrace.cluster.remote import RemoteStore
+from headrace.cluster.store import SessionState, StoreError, UnavailableError
 from headrace.cluster.store_server import StoreServer
 from headrace.config.broker import BrokerConfig
 from headrace.testing.zookeeper import ZooKeeperServer
@@ -218,6 +220,26 @@ async def test_a_supervisor_that_restarts_finds_its_brokers_again(tmp_path: Path
     await node.stop()
     await server.stop()
     await store.close()
+
+
+def test_a_connection_that_has_just_ended_makes_the_store_unavailable(tmp_path: Path) -> None:
+    """On the loop brokers run on, which refuses to write to a closed connection with an error of its own."""
+
+    async def ask() -> None:
+        store = await EmbeddedStore.open(tmp_path / "cluster.db")
+        server = StoreServer(store, tmp_path / "s", 3.0, SystemClock())
+        await server.start()
+        remote = await RemoteStore.open(tmp_path / "s", 3.0, SystemClock())
+        assert remote._writer is not None
+        remote._writer.transport.abort()
+        with pytest.raises(UnavailableError):
+            await remote.get("/metadata")
+        await remote.close()
+        await server.stop()
+        await store.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(ask())
 
 
 async def test_a_store_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:

@@ -142,7 +142,8 @@ class RemoteStore:
                 await self._ask({"do": "ping"})
 
     async def _ask(self, frame: Frame, watch: Watch | None = None) -> Any:
-        if self._writer is None:
+        # A connection may be over before whoever reads from it has heard of it.
+        if self._writer is None or self._writer.is_closing():
             raise UnavailableError("The store of this machine is away.")
         number = next(self._numbers)
         frame["i"] = number
