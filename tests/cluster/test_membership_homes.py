@@ -231,7 +231,10 @@ def test_a_connection_that_has_just_ended_makes_the_store_unavailable(tmp_path: 
         await server.start()
         remote = await RemoteStore.open(tmp_path / "s", 3.0, SystemClock())
         assert remote._writer is not None
+        remote._tasks[0].cancel()  # whoever reads has not heard of it yet
         remote._writer.transport.abort()
+        for _ in range(5):
+            await asyncio.sleep(0)
         with pytest.raises(UnavailableError):
             await remote.get("/metadata")
         await remote.close()
