@@ -1,0 +1,1 @@
+"""Headrace at work: each example is one command, `make example NAME=<name>`."""

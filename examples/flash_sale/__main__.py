@@ -1,0 +1,100 @@
+"""A flash sale: 20,000 requests in a burst, 500 pieces in stock. The topic takes the peak, the shop keeps its pace."""
+
+import json
+import socket
+import time
+import urllib.request
+from collections import Counter
+
+from examples.chart import line_chart, per_step
+from examples.flash_sale.buyers import crowd
+from examples.flash_sale.shop import REQUESTS, RESULTS, Shop
+from examples.kit import Stage, stage, tell
+
+ITEM = "console"
+GATEWAY = """\
+name = "gateway"
+
+[topic]
+name = "{topic}"
+key = "buyer"
+
+[source]
+type = "http-endpoint"
+listen = "{listen}"
+"""
+
+
+def play(stage: Stage) -> None:
+    sizes = stage.sizes
+    stage.topic(REQUESTS, 4)
+    stage.topic(RESULTS, 4)
+    listen = f"127.0.0.1:{_free_port()}"
+    (stage.out / "gateway.toml").write_text(GATEWAY.format(topic=REQUESTS, listen=listen))
+    print(f"{sizes.buyers:,} buyers, {sizes.stock:,} pieces, {sizes.deadline} s to be served")
+    gateway = stage.start("connect", "run", stage.out / "gateway.toml")
+    shop = Shop(stage.bootstrap, stage.out / "shop.sqlite", ITEM, sizes.stock, sizes.deadline)
+    try:
+        _wait_for(listen)
+        shop.open()
+        statuses = crowd(listen, sizes.buyers, ITEM)
+        accepted = statuses[200]
+        print(f"the gateway answered {accepted:,} requests; the shop works them off")
+        while len(results := stage.records(RESULTS)) < accepted:
+            time.sleep(0.5)
+    finally:
+        gateway.terminate()
+        gateway.wait()
+        shop.close()
+    arrived = sorted(record.timestamp for record in stage.records(REQUESTS))
+    answered = sorted(record.timestamp for record in results)
+    start = arrived[0]
+    end = (answered[-1] - start) / 1000
+    step = max(end / 40, 0.1)
+    lines = {
+        "requests": per_step([(each - start) / 1000 for each in arrived], step, end),
+        "served by the shop": per_step([(each - start) / 1000 for each in answered], step, end),
+    }
+    line_chart(
+        stage.out / "peak.svg",
+        "A flash sale: the peak, and what the shop saw of it",
+        "seconds",
+        "requests",
+        lines,
+    )
+    outcomes = Counter(json.loads(record.value)["outcome"] for record in results)
+    sold = shop.sold()
+    tell(
+        stage,
+        accepted=accepted,
+        turned_away_for_a_moment=statuses.get(429, 0) + statuses.get(503, 0),
+        sold=len(sold),
+        different_buyers=len(set(sold)),
+        sold_out=outcomes["sold out"],
+        too_late=outcomes["too late"],
+        clicked_twice=outcomes["the same request again"],
+        highest_peak_of_requests=int(max(count for _, count in lines["requests"])),
+        highest_peak_in_the_shop=int(max(count for _, count in lines["served by the shop"])),
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(address: str) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            urllib.request.urlopen(f"http://{address}/health", timeout=1).close()
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"the gateway did not start: {error}") from None
+            time.sleep(0.1)
+
+
+with stage("flash_sale", __doc__, buyers=20_000, stock=500, deadline=10) as place:
+    play(place)

@@ -1,0 +1,114 @@
+"""What the examples share: their options, a broker unless one is named, headrace's commands, and a directory for what they make."""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headrace.client import Consumer, Record
+from headrace.testing.process import BrokerProcess
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where an example plays."""
+
+    bootstrap: str
+    out: Path
+    sizes: argparse.Namespace
+
+    def headrace(self, *arguments: str | Path) -> str:
+        """Run a command of headrace's to its end; returns what it printed."""
+        done = subprocess.run(self._command(*arguments), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(
+                f"headrace {' '.join(map(str, arguments))} failed:\n{done.stderr or done.stdout}"
+            )
+        return done.stdout
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        """Start a command that goes on; whoever started it stops it."""
+        return subprocess.Popen(self._command(*arguments), stdout=subprocess.DEVNULL, text=True)
+
+    def _command(self, *arguments: str | Path) -> list[str]:
+        return [sys.executable, "-m", "headrace.cli", *map(str, arguments), "-b", self.bootstrap]
+
+    def topic(self, name: str, partitions: int = 3) -> None:
+        self.headrace("topics", "create", name, "--partitions", str(partitions))
+
+    def project(self, example: str, name: str = "pipeline") -> Path:
+        """A pipeline's project in the output directory, with the example's transformations."""
+        project = self.out / name
+        shutil.copytree(HERE / example / "transformations", project / "transformations", dirs_exist_ok=True)
+        (project / "spark-pipeline.yml").write_text(
+            f"name: {example}\nstorage: {(project / 'storage').as_uri()}\n"
+            "libraries:\n  - glob:\n      include: transformations/**\n"
+        )
+        return project
+
+    def records(self, topic: str) -> list[Record]:
+        """Everything a topic holds now, of committed transactions only."""
+        with Consumer(
+            self.bootstrap, delivery="exactly_once", group_id=f"look-{uuid.uuid4().hex[:8]}"
+        ) as consumer:
+            ends = {each: consumer.range_of(each)[1] for each in consumer.partitions_of(topic)}
+            consumer.assign(dict.fromkeys(ends, 0))
+            found: list[Record] = []
+            while any((consumer.position(each) or 0) < end for each, end in ends.items()):
+                found += consumer.poll(0.2)
+        return found
+
+    def rows(self, topic: str) -> list[Any]:
+        """The same as JSON values."""
+        return [json.loads(record.value) for record in self.records(topic) if record.value is not None]
+
+
+@contextmanager
+def stage(name: str, description: str | None, **sizes: int) -> Iterator[Stage]:
+    """An example's options, and a broker of its own unless --bootstrap-server names one."""
+    parser = argparse.ArgumentParser(prog=f"python -m examples.{name}", description=description)
+    parser.add_argument(
+        "-b", "--bootstrap-server", help="brokers to use [a broker of its own, which goes at the end]"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("out") / name, help="for what it makes [out/%(prog)s]"
+    )
+    for size, value in sizes.items():
+        parser.add_argument(f"--{size.replace('_', '-')}", type=int, default=value, help=f"[{value:,}]")
+    given = parser.parse_args()
+    out = given.out.absolute()
+    if out.exists():
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+    if given.bootstrap_server:
+        yield Stage(given.bootstrap_server, out, given)
+        return
+    with tempfile.TemporaryDirectory() as data:
+        broker = BrokerProcess(Path(data) / "data").start()
+        try:
+            yield Stage(broker.bootstrap, out, given)
+        finally:
+            broker.stop()
+
+
+def tell(stage: Stage, **facts: object) -> None:
+    """Print what came of it, and keep it for programs."""
+    for name, value in facts.items():
+        print(
+            f"  {name.replace('_', ' ')}: {value:,}"
+            if isinstance(value, int)
+            else f"  {name.replace('_', ' ')}: {value}"
+        )
+    (stage.out / "facts.json").write_text(json.dumps(facts, default=str))
+    print(f"  files: {os.path.relpath(stage.out)}")

@@ -1,0 +1,42 @@
+"""Taking an order: stock, order and the message about it in one database transaction, and nothing slow before the answer."""
+
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from headrace.client import serializers
+from headrace.client.outbox import Relay, SqlOutbox
+
+ORDERS = "orders"
+
+
+class Shop:
+    def __init__(self, bootstrap: str, database: Path, stock: int) -> None:
+        self._engine = sa.create_engine(f"sqlite:///{database}")
+        tables = sa.MetaData()
+        self._stock = sa.Table(
+            "stock", tables, sa.Column("item", sa.String, primary_key=True), sa.Column("pieces", sa.Integer)
+        )
+        self._orders = sa.Table(
+            "orders", tables, sa.Column("id", sa.Integer, primary_key=True), sa.Column("amount", sa.Float)
+        )
+        tables.create_all(self._engine)
+        with self._engine.begin() as connection:
+            connection.execute(self._stock.insert().values(item="lamp", pieces=stock))
+        self._outbox = SqlOutbox(self._engine, value_serializer=serializers.json())
+        self._relay = Relay(self._outbox, bootstrap, poll_interval=0.1)
+
+    def __enter__(self) -> "Shop":
+        self._relay.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._relay.stop()
+
+    def order(self, number: int, customer: str, amount: float) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(self._stock.update().values(pieces=self._stock.c.pieces - 1))
+            connection.execute(self._orders.insert().values(id=number, amount=amount))
+            self._outbox.send(
+                connection, ORDERS, {"id": number, "customer": customer, "amount": amount}, key=customer
+            )
