@@ -7,7 +7,7 @@ ARGS ?=
 # Trust what the machine trusts: a company's own certificates are in its store, not in uv.
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup servers run test lint types bench interop faults lock clean
+.PHONY: help setup servers run test lint types bench interop faults example lock clean
 
 help:
 	@echo "make run      start one broker on 127.0.0.1:9092, data under ./data"
@@ -66,6 +66,10 @@ bench: setup
 # ARGS="--seed 7 --minutes 3 --only kill,partition --zookeepers 3" (docs/cluster.md)
 faults: setup
 	@$(BIN)/python -m faults $(ARGS)
+
+# NAME=activity|flash_sale|logs|orders|reprocess (examples/README.md)
+example: setup
+	@$(BIN)/python -m examples.$(NAME) $(ARGS)
 
 lock: $(BIN)/uv
 	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/base.lock

@@ -1,0 +1,73 @@
+"""The examples do what they say: run as a user runs them, only smaller."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+Play = Callable[..., dict[str, Any]]
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    def run(name: str, **sizes: int) -> dict[str, Any]:
+        command = [sys.executable, "-m", f"examples.{name}", "--out", str(tmp_path / "out")]
+        command += [part for size, value in sizes.items() for part in (f"--{size}", str(value))]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        for chart in (tmp_path / "out").glob("*.svg"):
+            assert chart.read_text().count("<polyline") >= 2
+        return json.loads((tmp_path / "out" / "facts.json").read_text())
+
+    return run
+
+
+def test_activity_counts_every_view_and_keeps_all_in_a_lake_by_day(play: Play) -> None:
+    facts = play("activity", events=2000)
+    assert (
+        facts["views_in_finished_minutes"] == facts["views"] - 1
+    )  # The one of the next morning has just begun.
+    assert facts["views_in_the_table"] == facts["views"]
+    assert facts["rows_in_the_lake"] == facts["events"]
+    assert facts["days_in_the_lake"] == ["2026-11-15", "2026-11-16"]
+    assert facts["profiles"] > 10
+
+
+def test_logs_of_rotated_files_are_collected_once_and_counted(play: Play) -> None:
+    facts = play("logs", lines=1200)
+    assert facts["lines_collected"] == facts["lines_written"] == 1201
+    assert facts["lines_parsed"] == 1200
+    assert facts["lines_set_aside"] == 1
+    assert facts["errors_counted"] == facts["errors_written"]
+    assert facts["worst_service"] == "checkout"
+
+
+def test_a_flash_sale_is_never_oversold(play: Play) -> None:
+    facts = play("flash_sale", buyers=4000, stock=100, deadline=2)
+    assert facts["accepted"] == 4200
+    assert facts["sold"] == facts["different_buyers"] == 100
+    assert facts["sold"] + facts["sold_out"] + facts["too_late"] + facts["clicked_twice"] == 4200
+
+
+def test_an_order_reaches_everybody_once(play: Play) -> None:
+    facts = play("orders", orders=200)
+    assert facts["alerts"] == facts["alerts_expected"] > 0
+    assert facts["text_messages"] == 200
+    assert facts["revenue"] == facts["revenue_expected"]
+
+
+def test_a_fixed_pipeline_counts_anew_beside_the_old_version(play: Play) -> None:
+    facts = play("reprocess", payments=600)
+    assert facts["yen_in_version_2"] == facts["yen_paid"]
+    assert facts["yen_in_version_1"] < facts["yen_paid"] // 50
+    assert facts["version_1_is_still_there"]
+    assert facts["euros_agree"]
