@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 _RECOVERY_THREADS = 4
 _CLOSING_THREADS = 32
 """Closing waits for fsyncs, and a file system finishes many that wait together in one go. One syncfs for all of them was tried:
-it is quicker on an idle machine, and several times slower where others write too, because it waits for their data."""
+it is several times slower where others write too, because it waits for their data."""
 
 ConfigFor = Callable[[str], LogConfig]
 
