@@ -12,6 +12,9 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.int64]
 
+_FIRST_LOOK, _NEXT_LOOK = 4, 64
+"""After how many records to look for a run: soon at first and after a run, seldom where there was none."""
+
 _RUN = 32
 """Records of one length in a row that make looking for a run worth its price."""
 
@@ -24,39 +27,40 @@ def record_bodies(data: bytes, view: Bytes, position: int, end: int, count: int)
     """
     pieces: list[Numbers] = []
     singles: list[int] = []
-    left, last, repeats = count, -1, 0
+    left, look = count, _FIRST_LOOK
+    start = position
     while left:
-        first = data[position]
-        if first < 0x80:
-            body, length = position + 1, first >> 1
-        else:
-            second = data[position + 1]
-            if second < 0x80:
-                body, length = position + 2, (second << 6) | ((first & 0x7F) >> 1)
+        walked = min(look, left)
+        left -= walked
+        look = _NEXT_LOOK
+        for _ in range(walked):
+            start = position
+            first = data[position]
+            if first < 0x80:
+                body = position + 1
+                position = body + (first >> 1)
             else:
-                body, length = _long_length(data, position)
-        step = body + length - position
-        if step == last:
-            repeats += 1
-            if repeats == 2 and left >= _RUN:
-                run = _run(view, position, step, body - position, end)
-                if run > 1:
-                    if singles:
-                        pieces.append(np.array(singles, np.int64))
-                        singles = []
-                    run = min(run, left)
-                    pieces.append(np.arange(body, body + run * step, step, dtype=np.int64))
-                    position += run * step
-                    left -= run
-                    repeats = 0 if run >= _RUN else -4 * _RUN
-                    continue
-        else:
-            last = step
-            if repeats > 0:
-                repeats = 0
-        singles.append(body)
-        position += step
-        left -= 1
+                second = data[position + 1]
+                if second < 0x80:
+                    body = position + 2
+                    position = body + ((second << 6) | ((first & 0x7F) >> 1))
+                else:
+                    body, length = _long_length(data, position)
+                    position = body + length
+            singles.append(body)
+        step = position - start
+        if left >= _RUN and len(singles) > 1 and singles[-1] - singles[-2] == step:
+            more = min(_run(view, start, step, body - start, end) - 1, left)
+            if more > 0:
+                pieces += (
+                    np.array(singles, np.int64),
+                    np.arange(body + step, body + (more + 1) * step, step, dtype=np.int64),
+                )
+                singles = []
+                position += more * step
+                left -= more
+            if more >= _RUN:
+                look = _FIRST_LOOK
     if singles:
         pieces.append(np.array(singles, np.int64))
     if position > end:
