@@ -22,6 +22,9 @@ py4j.protocol.Py4JJavaError: An error occurred while calling o1.collectToPython.
 Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting 'x' to 'true'
 	at org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:1)
 Caused by: java.io.EOFException
+=== Streaming Query ===
+Identifier: to-sql [id = a, runId = b]
+Current Committed Offsets: {}
 """
 THEIRS = """Traceback (most recent call last):
   File "own.py", line 9, in write

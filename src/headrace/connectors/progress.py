@@ -39,6 +39,7 @@ class Tally:
 
 def reason(text: str) -> str:
     """The sentence inside the layers of a Spark failure: ours, else the user's code's, else Spark's own."""
+    text = text.partition("=== Streaming Query ===")[0]
     raised = list(_RAISED.finditer(text))
     ours = [match for match in raised if (match["module"] + match["kind"]).startswith(_OURS)]
     if ours:
