@@ -168,9 +168,8 @@ class Producer:
         return rest
 
     def _send_request(self, connection: Connection, batches: list[Batch]) -> None:
-        sent = self._on_the_way.setdefault(connection, deque())
-        while len(sent) >= self._options.in_flight:
-            self._receive(connection)
+        while len(self._on_the_way.get(connection, ())) >= self._options.in_flight:
+            self._receive(connection)  # or lose it, and all that is on its way
         if any(failed.place == batch.place for failed in self._failed for batch in batches):
             self._failed += batches  # they must not overtake
             return
@@ -193,7 +192,7 @@ class Producer:
             self._fail(batches, error)
             return
         if self._options.acks != 0:
-            sent.append(_Sent(number, version, batches))
+            self._on_the_way.setdefault(connection, deque()).append(_Sent(number, version, batches))
 
     # Answers.
 
