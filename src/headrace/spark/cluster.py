@@ -112,7 +112,7 @@ class Cluster:
                 continue
             if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED and names is None:
                 continue
-            if code and code != ErrorCode.LEADER_NOT_AVAILABLE:
+            if code and not (code == ErrorCode.LEADER_NOT_AVAILABLE and topic.partitions):
                 raise KafkaError(code, f"The topic {name!r} cannot be used: {code.name}.")
             found[name] = self._topics[name] = Topic(
                 name,
@@ -237,10 +237,10 @@ class Cluster:
         patience: float | None = None,
     ) -> T:
         """`action`'s result, however often it takes within the time allowed. `what` completes "Could not …"."""
-        began = time.monotonic()
         allowed = self.settings.api_timeout if patience is None else patience
-        deadline = began + allowed
+        deadline = time.monotonic() + allowed
         pause = self.settings.retry_backoff
+        unknown_since: float | None = None
         while True:
             try:
                 return action()
@@ -249,9 +249,12 @@ class Cluster:
                     raise
                 now = time.monotonic()
                 if isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    deadline = min(deadline, began + PATIENCE_WITH_UNKNOWN)
-                    if now + pause > deadline:
+                    # Counted from the first such answer: before it, brokers may have been away for long.
+                    unknown_since = now if unknown_since is None else unknown_since
+                    if now + pause > min(deadline, unknown_since + PATIENCE_WITH_UNKNOWN):
                         raise
+                else:
+                    unknown_since = None
                 if now + pause > deadline:
                     raise _told(what, allowed, error) from None
             self._topics.clear()

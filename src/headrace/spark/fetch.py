@@ -131,6 +131,8 @@ class Fetcher:
                     unknown_since = unknown_since or time.monotonic()
                     if time.monotonic() - unknown_since > PATIENCE_WITH_UNKNOWN:
                         raise TopicGone(self._partition.topic) from None
+                else:
+                    unknown_since = None  # Brokers were away, and come back before they know everything.
                 self._nearest = None
                 self._cluster.forget(self._partition.topic)
                 time.sleep(pause)
@@ -178,6 +180,9 @@ class Fetcher:
         code = ErrorCode(reply.error_code)
         if code:
             raise KafkaError(code, f"fetching {self._partition} failed: {code.name}")
+        if not reply.responses:
+            # A broker whose quota is used up says nothing about any partition, and answers the next request later.
+            return PartitionData(self._partition.partition)
         data = reply.responses[0].partitions[0]
         code = ErrorCode(data.error_code)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._nearest is None:
