@@ -78,6 +78,13 @@ def test_a_record_without_a_value_deletes_its_row(sink, chunk, writing, execute)
         writing(deleting, chunk(4, [None], schema=FIELDS, keys=[b"x"]))
 
 
+def test_a_row_that_comes_back_after_it_was_deleted_stays(sink, chunk, writing, execute):
+    execute("CREATE TABLE orders (id VARCHAR(20) PRIMARY KEY, name TEXT)")  # 1 in the value, '1' in the table
+    rows = [{"id": 1, "name": "a"}, None, {"id": 1, "name": "b"}]
+    writing(sink(delete=True), chunk(0, rows, schema=FIELDS, keys=[b"1", b"1", b"1"]))
+    assert execute("SELECT id, name FROM orders") == [("1", "b")]
+
+
 def test_what_the_database_refuses_is_named_and_the_rest_can_be_written(sink, chunk, writing, execute):
     execute("CREATE TABLE orders (id BIGINT PRIMARY KEY, name VARCHAR(3) NOT NULL)")
     strict = sink()

@@ -123,19 +123,26 @@ class SqlSink(Sink):
             if values:
                 self._connection.execute(self._table.insert(), values)
             return
-        newest: dict[tuple[object, ...], Row | None] = {}
+        # In the records' order: a key may look different in a record without a value, so only upserts are brought together.
+        newest: dict[tuple[object, ...], Row] = {}
         for row in rows:
             if row["_value"] is not None:
                 values_ = self._values(row)
                 newest[tuple(values_[name] for name in self.settings.key)] = values_
             elif self.settings.delete and row["_key"] is not None:
-                newest[self._deleted(row)] = None
-        upserts = [row for row in newest.values() if row is not None]
-        if upserts:
+                self._put(newest)
+                newest = {}
+                self._remove(self._deleted(row))
+        self._put(newest)
+
+    def _put(self, rows: dict[tuple[object, ...], Row]) -> None:
+        if rows:
+            upserts = list(rows.values())
             self._connection.execute(self._upsert(list(upserts[0])), upserts)
-        for key in (key for key, row in newest.items() if row is None):
-            where = (self._table.c[name] == value for name, value in zip(self.settings.key, key, strict=True))
-            self._connection.execute(self._table.delete().where(*where))
+
+    def _remove(self, key: tuple[object, ...]) -> None:
+        where = (self._table.c[name] == value for name, value in zip(self.settings.key, key, strict=True))
+        self._connection.execute(self._table.delete().where(*where))
 
     def _apply_one_by_one(self, rows: list[Row]) -> None:
         """Find what the database refuses: every row in a savepoint of its own."""
