@@ -165,6 +165,14 @@ def test_a_batch_older_than_the_last_is_not_written_again(job):
     assert job.committed() == sorted(rows_of(0) + rows_of(1))
 
 
+def test_a_second_write_of_a_batch_is_refused_and_never_dropped_in_silence(job):
+    for run in ("one", "two"):
+        job.commit(run, 0, job.write(run, rows_of(0), tasks=2))
+        with pytest.raises(KafkaError, match="write once in foreachBatch"):
+            job.commit(run, 0, job.write(run, ["more"], tasks=1))
+    assert job.committed() == sorted(rows_of(0))
+
+
 def test_of_two_runs_that_commit_the_same_batch_at_once_one_wins(job):
     for batch in range(5):
         written = [job.write(f"{side}-{batch}", rows_of(batch), tasks=2) for side in ("left", "right")]

@@ -68,11 +68,14 @@ class BatchCommit:
         found = decided(view.entries)
         replaces = -1
         if found is not None and found.batch >= batch:
+            self._refuse_second_write(batch, written, view)
             if found.batch > batch or self._finish(found, view):
                 log.warning(
                     "headrace: batch %d of query %s was written before: nothing is added", batch, self._query
                 )
                 self._abort(written, found)
+                if found.batch == batch and self._run not in view.entries:
+                    self._mark_finished(found, view)
                 return found
             replaces = found.recorded
         self._require_open(batch, written)
@@ -91,6 +94,19 @@ class BatchCommit:
             raise self._timed_out(batch)
         return mine
 
+    def _refuse_second_write(self, batch: int, written: Sequence[Identity], view: View) -> None:
+        """A run that has brought a batch to its end comes with more rows of it: foreachBatch may write several times."""
+        mine = view.entries.get(self._run)
+        if mine is None or mine.batch != batch or not mine.finished:
+            return
+        self._transactions.end(written, commit=False)
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"Batch {batch} of query {self._query} was written already, and a second write of it would be lost when the "
+            "batch is repeated: with exactlyOnce=true write once in foreachBatch; rows for several topics go together, "
+            "with a column 'topic'.",
+        )
+
     def _finish(self, entry: Entry, view: View) -> bool:
         """Commit what was recorded. False if none of it can be any more; an error if that holds for a part of it."""
         if entry.finished:
@@ -107,6 +123,11 @@ class BatchCommit:
             raise self._torn(entry, states)
         if self._transactions.end(_in(states, State.OPEN), commit=True):
             raise self._torn(entry, self._transactions.states(entry.transactions))
+        self._mark_finished(entry, view)
+        return True
+
+    def _mark_finished(self, entry: Entry, view: View) -> None:
+        """Note that for this run the batch has come to its end."""
         try:
             self._ledger.append(replace(entry, run=self._run, finished=True), view)
         except (BrokerUnavailable, KafkaError) as error:
@@ -116,7 +137,6 @@ class BatchCommit:
                 self._query,
                 error,
             )
-        return True
 
     def _require_open(self, batch: int, written: Sequence[Identity]) -> None:
         """Nothing is recorded that cannot be committed."""
