@@ -9,6 +9,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 
+def pytest_collection_modifyitems(items):
+    """A test that is interrupted inside a call to the JVM leaves the session useless to the others, so on a busy
+    machine, where a session alone may take a minute to start, those that use one get more time.
+    """
+    for item in items:
+        if "spark" in item.fixturenames and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(400))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     from pyspark.sql import SparkSession
