@@ -157,6 +157,23 @@ def test_a_topic_made_again_is_noticed_and_read_from_its_beginning(count, stream
     assert values(lenient, end, later) == [b"new"] * count
 
 
+def test_a_query_whose_only_topic_is_away_fails_or_waits_for_its_return(stream, make_topic, produce, admin):
+    topic = make_topic(name="away")
+    produce(topic, [b"old"] * 2)
+    strict = stream(subscribe=topic, startingOffsets="earliest")
+    lenient = stream(subscribe=topic, startingOffsets="earliest", failOnDataLoss="false")
+    strict.initialOffset()
+    end = lenient.latestOffset(lenient.initialOffset(), ALL)
+    assert strict.latestOffset(end, ALL) == end
+    admin.delete_topics([topic])[topic].result(30)
+    with pytest.raises(DataLoss, match="The topic 'away' has been deleted"):
+        strict.latestOffset(end, ALL)
+    assert lenient.latestOffset(end, ALL) == end
+    make_topic(name=topic)
+    produce(topic, [b"new"] * 5)
+    assert values(lenient, end, lenient.latestOffset(end, ALL)) == [b"new"] * 5
+
+
 def test_a_topic_that_was_deleted_fails_the_query_or_is_left_out(stream, make_topic, produce, admin):
     gone, stays = make_topic(name="goes"), make_topic(name="stays")
     produce(gone, [b"x"])

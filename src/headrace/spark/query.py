@@ -16,6 +16,7 @@ from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range
 from headrace.spark.read import report_data_loss
 from headrace.spark.subscription import Partitions, Subscription
+from headrace.wire.errors import ErrorCode, KafkaError
 
 
 class Query:
@@ -25,6 +26,8 @@ class Query:
         self._subscription = Subscription(self._cluster, options)
         self._group = None if options.group is None else GroupOffsets(self._cluster, options.group)
         self._partitions: Partitions = {}
+        self._seen: Partitions = {}
+        """Every partition as it was when it was last there: a topic may be away for a while before it is made again."""
         self._made_again: set[TopicPartition] = set()
         self._stops = False
         self._last_batch = -math.inf
@@ -52,6 +55,8 @@ class Query:
             self._group.commit(start)
         if not (self._stops and self.latest):
             self._look(start)
+        if start and not self.latest:
+            self._must_exist(start)
         if minimum is None and maximum is None:
             return self.latest
         known = start | self._first_offsets((self.latest.keys() - start.keys()) | self._made_again)
@@ -64,17 +69,28 @@ class Query:
         for attempt in range(self._options.fetch_retries + 1):
             if attempt:
                 time.sleep(self._options.fetch_interval)
-            before, self._partitions = self._partitions, self._subscription.partitions()
+            self._partitions = self._subscription.partitions()
             self._made_again |= {
                 partition
                 for partition, topic_id in self._partitions.items()
-                if before.get(partition, topic_id) != topic_id
+                if self._seen.get(partition, topic_id) != topic_id
             }
+            self._seen |= self._partitions
             self.latest = self._subscription.latest(self._partitions)
             if not start.keys() <= self.latest.keys():
                 continue
             if all(end >= start.get(p, 0) or p in self._made_again for p, end in self.latest.items()):
                 return
+
+    def _must_exist(self, start: Offsets) -> None:
+        """Nothing of what was read is there any more, and so no batch would tell."""
+        for topic in sorted({partition.topic for partition in start}):
+            try:
+                self._cluster.topic(topic)  # looks for a while
+            except KafkaError as error:
+                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                report_data_loss(self._options, f"The topic {topic!r} has been deleted.")
 
     def _first_offsets(self, partitions: set[TopicPartition]) -> Offsets:
         return self._subscription.earliest(partitions & self._partitions.keys())
@@ -97,6 +113,7 @@ class Query:
         gone = (start.keys() - end.keys()) | (end.keys() - self._partitions.keys())
         if gone:
             report_data_loss(self._options, f"Partitions {_names(gone)} have been deleted.")
+            self._seen = {p: topic_id for p, topic_id in self._seen.items() if p not in gone}
         added = end.keys() - start.keys() - gone
         shrunk = {
             partition for partition in start.keys() & end.keys() - gone if end[partition] < start[partition]
