@@ -36,6 +36,9 @@ IMPLICIT = 2
 """From this level on partitions join a transaction by being written to, and ending it raises the epoch (KIP-890)."""
 
 _LAST_EPOCH = 32767
+_LISTING_PATIENCE = 10.0
+"""Seconds to ask for left-overs: they expire by themselves, and a batch waits."""
+
 _ENDED_OTHERWISE = frozenset(
     {
         ErrorCode.INVALID_TXN_STATE,
@@ -172,12 +175,16 @@ class Transactions:
 
     def open_ids(self, prefix: str) -> list[str]:
         """Transactional ids with this beginning whose transactions are open, on any broker."""
+        return self._cluster.retry(
+            "list the open transactions", lambda: self._open_ids(prefix), patience=_LISTING_PATIENCE
+        )
+
+    def _open_ids(self, prefix: str) -> list[str]:
         found: list[str] = []
-        for address in self._cluster.retry("read the cluster's metadata", self._cluster.brokers):
+        for address in self._cluster.brokers():
             connection = self._cluster.connection(address)
             reply = connection.call(ListTransactionsRequest(["Ongoing"]), ListTransactionsResponse)
-            if reply.error_code and reply.error_code not in RETRIABLE:
-                _check(reply.error_code, f"listing the transactions of the broker at {connection.address}")
+            _check(reply.error_code, f"listing the transactions of the broker at {connection.address}")
             found += [
                 entry.transactional_id
                 for entry in reply.transaction_states
