@@ -101,6 +101,14 @@ def test_a_senders_mistake_is_told_in_a_sentence_and_nothing_is_written(
     assert read_all(topic) == []
 
 
+def test_a_record_the_cluster_will_never_take_is_not_asked_for_again(listen, post, new_topic, read_all):
+    topic = new_topic()
+    answer = post(listen(topic), "x" * 1_020_000)  # within max_body, and more than a producer sends
+    assert (answer.status, answer.headers.get("Retry-After")) == (413, None)
+    assert "max.message.bytes" in answer.json()["error"]
+    assert read_all(topic) == []
+
+
 def test_a_burst_is_all_there(listen, post, new_topic, read_all):
     topic = new_topic(3)
     endpoint = listen(topic, key="id")

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMap
 from dataclasses import dataclass
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 from headrace.client import AsyncProducer, BrokerError, BufferFull, ClientError, RecordMetadata
 from headrace.connectors.http.records import BadRequest, Incoming, read
 
@@ -140,6 +142,8 @@ class Gateway:
             try:
                 written = await self._write(topic, records, headers)
             except (BrokerError, BufferFull) as error:
+                if isinstance(error, BrokerError) and error.code == KafkaError.MSG_SIZE_TOO_LARGE:
+                    raise BadRequest(str(error), 413) from None  # to come again would not help
                 self.counts.failed += 1
                 await self._try_later(send, 503, str(error))
                 return
