@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items):
     """On a busy machine Spark takes its time; a test that hangs is still ended."""
     for item in items:
         if item.path.parent.name == "pipelines" and "spark" in item.fixturenames:
-            item.add_marker(pytest.mark.timeout(600))
+            item.add_marker(pytest.mark.timeout(1200))
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +96,7 @@ def run_once(prepared):
         pipeline = prepared(root, **settings)
         pipeline.create_topics()
         runner = Runner(pipeline.steps, pipeline.run, pipeline.checkpoints, pipeline.tables, once=True)
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 600
         try:
             while runner.turn():
                 assert time.monotonic() < deadline, [status.as_json() for status in runner.statuses]

@@ -45,6 +45,11 @@ def lost():
 @hp.topic("crash")
 def crash():
     return orders.stream().where(1 / 0)
+
+
+@hp.topic("endless", key="id")
+def endless():
+    return orders.stream().groupBy("id").count()
 """
 
 LOOP = """\
@@ -87,6 +92,7 @@ def test_each_mistake_is_named_with_file_and_line(write_project, prepared):
     assert by_line[place("py", 28)].startswith("Flow 'batch' does not read a stream")
     assert by_line[place("py", 33)] == "Flow 'lost' writes 'nowhere', which nothing defines."
     assert by_line[place("py", 40)] == "ZeroDivisionError: division by zero."
+    assert by_line[place("py", 43)].startswith("An aggregation in output mode append needs an end")
     assert by_line[place("sql", 4)] == "There is no column 'amont' here. There are: amount, id."
     assert by_line[place("sql", 7)].startswith("Syntax error at or near 'TABEL'")
     assert by_line[place("sql", 9)].startswith("This statement defines nothing")

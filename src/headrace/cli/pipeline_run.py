@@ -162,6 +162,7 @@ def _fly(pipeline: Pipeline, wish: Wish, state: Any) -> None:
                     return
                 time.sleep(_LOOK)
             ending = "done"
+            runner.stop()
             draw(runner.statuses, last=True)
     except Exception:
         ending = "failed"

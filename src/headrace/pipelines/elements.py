@@ -59,6 +59,8 @@ def declare(topic: Topic) -> None:
 def register_topic_flow(topic: Topic, name: str, records: Query, location: SourceCodeLocation) -> None:
     """Register the flow that a decorated function is; the topic's first one brings the sink."""
     sink = f"{topic.element_name}_topic"
+    if topic.has_declared_schema and name == topic.element_name:
+        name += "_flow"  # the topic's view has the name already
     registry = _registry()
     if topic.flows == 1:
         registry.register_output(_sink(sink, location))

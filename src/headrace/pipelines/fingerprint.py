@@ -13,13 +13,6 @@ from pyspark.sql import DataFrame
 
 _ID = re.compile(r"#\d+L?|-T\d+ms")
 _ALIAS = re.compile(r" AS [\w.`]+$")
-_GROUPS = {
-    "FlatMapGroupsInPandasWithState": "groupingAttributes",
-    "FlatMapGroupsWithState": "groupingAttributes",
-    "TransformWithState": "groupingAttributes",
-    "TransformWithStateInPySpark": "groupingAttributes",
-    "TransformWithStateInPandas": "groupingAttributes",
-}
 
 
 class Fingerprint(TypedDict):
@@ -55,9 +48,18 @@ def _state(node: Any) -> str | None:
     if kind == "Join" and node.left().isStreaming() and node.right().isStreaming():
         condition = _text(node.condition().get()) if node.condition().isDefined() else "everything"
         return f"joins two streams on {condition}"
-    if kind in _GROUPS:
-        return f"keeps state of its own by ({', '.join(_texts(node.groupingAttributes()))})"
+    if "WithState" in kind:
+        return f"keeps state of its own by ({', '.join(_grouping(node))})"
     return None
+
+
+def _grouping(node: Any) -> list[str]:
+    """What a stateful function is called for: the grouping attributes, or, in Python, the first columns of its input."""
+    fields = {node.productElementName(number): number for number in range(node.productArity())}
+    if "groupingAttributes" in fields:
+        return _texts(node.productElement(fields["groupingAttributes"]))
+    count = node.productElement(fields["groupingAttributesLen"])
+    return _texts(node.children().apply(0).output())[:count]
 
 
 def _source(node: Any) -> str:

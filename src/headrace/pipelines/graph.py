@@ -53,7 +53,7 @@ class Graph(GraphElementRegistry):
 
     def register_flow(self, flow: Flow) -> None:
         if (first := self.flows.get(flow.name)) is not None:
-            if not isinstance(self.outputs.get(flow.name), TopicView):
+            if flow.name != flow.target:  # of an output defined twice, the output is the problem
                 self._problem(
                     f"A flow '{flow.name}' is already defined at {self.place(first.source_code_location)}: "
                     "give one of the two another name.",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,6 +17,7 @@ from headrace.pipelines.source import group_of
 from headrace.pipelines.topics import WRITTEN
 
 _WINDOW = 10.0
+_LAG_INTERVAL, _LAST_MEASURE = 2.0, 5.0
 _EPOCH = "1970-01-01"
 
 
@@ -101,22 +104,33 @@ class Meter:
 
 
 class Lags:
-    """Measures how far flows are behind, by the offsets they commit to their groups."""
+    """Measures how far flows are behind, by the offsets they commit to their groups, in a thread of its own: asking a
+    cluster that is away takes long, and nothing else shall wait for it."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, flows: Sequence[tuple[Step, FlowStatus]]) -> None:
         self._run = run
-        self._monitor = LagMonitor(run.client_config())
-
-    def measure(self, step: Step, status: FlowStatus) -> None:
-        if not step.topics or not step.rows.isStreaming:
-            return
-        try:
-            lag = self._monitor.measure(group_of(self._run, step.name))
-        except ClientError:
-            status.lag_rows = status.lag_seconds = None  # the cluster does not answer; the flow will say so
-            return
-        if lag.partitions:
-            status.lag_rows, status.lag_seconds = lag.records, lag.seconds
+        self._flows = [(step, status) for step, status in flows if step.topics and step.rows.isStreaming]
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="lag", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
-        self._monitor.close()
+        """Measure once more, if the cluster answers soon, and end."""
+        self._closed.set()
+        self._thread.join(_LAST_MEASURE)
+
+    def _work(self) -> None:
+        with LagMonitor(self._run.client_config()) as monitor:
+            while not self._closed.wait(_LAG_INTERVAL):
+                self._measure(monitor)
+            self._measure(monitor)
+
+    def _measure(self, monitor: LagMonitor) -> None:
+        for step, status in self._flows:
+            try:
+                lag = monitor.measure(group_of(self._run, step.name))
+            except ClientError:
+                status.lag_rows = status.lag_seconds = None  # the flow itself will say what is wrong
+                continue
+            if lag.partitions:
+                status.lag_rows, status.lag_seconds = lag.records, lag.seconds

@@ -6,7 +6,9 @@ Spark analyses a query as it is written, so every mistake in a query is found he
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.pipelines.flow import Flow
@@ -20,7 +22,7 @@ from headrace.pipelines.elements import Query, TopicFlow
 from headrace.pipelines.errors import PipelineError, Problem
 from headrace.pipelines.graph import Graph
 from headrace.pipelines.spark_errors import condition_of, parameters_of, sentence
-from headrace.pipelines.tables import Tables
+from headrace.pipelines.tables import Tables, quoted_name
 
 _TABLE_IN_PLAN = re.compile(r"SubqueryAlias spark_catalog\.[\w]+\.(\w+)")
 
@@ -34,6 +36,7 @@ class Step:
     rows: DataFrame
     topics: frozenset[str]  # it reads
     tables: frozenset[str]  # it reads
+    renewed: Callable[[], DataFrame]  # the same rows, looked up anew: Spark lists a table's files only once
 
     @property
     def name(self) -> str:
@@ -107,7 +110,28 @@ class Resolver:
             )
             return None
         tables = frozenset(_TABLE_IN_PLAN.findall(_plan(rows)))
-        return Step(flow, target, rows, frozenset(asked.reads), tables)
+        step = Step(flow, target, rows, frozenset(asked.reads), tables, lambda: self._renewed(flow, tables))
+        try:
+            self._see_that_it_can_stream(step)
+        except AnalysisException as error:
+            self._failed(flow, error)
+            return None
+        return step
+
+    def _renewed(self, flow: Flow, tables: frozenset[str]) -> DataFrame:
+        for name in tables:
+            self._graph.spark.catalog.refreshTable(quoted_name(name))
+        self._forget_views()
+        with running(self._run), self._graph.defining(), asking(flow.name):
+            return self._rows(flow.func, [flow.target])
+
+    def _see_that_it_can_stream(self, step: Step) -> None:
+        """What Spark looks at only when a query starts: an aggregation that never ends, a join it cannot do, …"""
+        if step.rows.isStreaming:
+            jvm: Any = self._graph.spark._jvm
+            mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, step.mode.title())()
+            checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+            checker.checkForStreaming(step.rows._jdf.queryExecution().analyzed(), mode)
 
     def _rows(self, query: Query, path: list[str]) -> DataFrame:
         """Call a function; each thing it turns out to lack is defined, and it is called again."""

@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.pipelines.output import MaterializedView, Sink
 from pyspark.pipelines.output import Table as TableOutput
 from pyspark.sql import DataFrame
@@ -26,7 +27,6 @@ from headrace.pipelines.spark_errors import is_transient, sentence
 from headrace.pipelines.tables import Tables, quoted_name
 
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 30.0
-_LAG_INTERVAL = 2.0
 
 
 class FlowFailed(PipelineError):
@@ -71,8 +71,7 @@ class Runner:
     refresh: float = 60.0
     patience: float = 300.0
     flights: list[Flight] = field(init=False)
-    _lags: Lags | None = None
-    _measured_at: float = 0.0
+    _lags: Lags = field(init=False)
     _batches: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +86,7 @@ class Runner:
             for step in self.steps
         ]
         self._batches = ThreadPoolExecutor(1, thread_name_prefix="materialized-view")
+        self._lags = Lags(self.run, [(flight.step, flight.status) for flight in self.flights])
 
     @property
     def statuses(self) -> list[FlowStatus]:
@@ -97,7 +97,6 @@ class Runner:
         for flight in self.flights:
             if not flight.is_done:
                 self._look_after(flight)
-        self._measure_lags()
         return not all(flight.is_done for flight in self.flights)
 
     def stop(self) -> None:
@@ -105,17 +104,18 @@ class Runner:
         for flight in self.flights:
             if flight.query is not None:
                 flight.query.stop()
+                flight.query = None
             if not flight.is_done:
                 flight.status.state = "stopped"
         self._batches.shutdown(cancel_futures=True)
-        if self._lags is not None:
-            self._lags.close()
+        self._lags.close()
 
     def _look_after(self, flight: Flight) -> None:
         if flight.query is not None:
+            is_active = flight.query.isActive  # asked first, so that the last batch is counted, too
             if flight.meter.take(flight.query.recentProgress):
                 flight.failures = 0
-            if flight.query.isActive:
+            if is_active:
                 flight.status.state = "running"
             else:
                 self._ended(flight)
@@ -123,7 +123,11 @@ class Runner:
             if flight.work.done():
                 self._computed(flight)
         elif time.monotonic() >= flight.again_at and self._may_start(flight):
-            self._start(flight)
+            try:
+                self._start(flight)
+            except PySparkException as error:
+                flight.status.state = "failed"
+                raise FlowFailed(f"Flow '{flight.step.name}' cannot start: {sentence(error)}") from error
 
     def _may_start(self, flight: Flight) -> bool:
         """One after the other, for Spark gives a source's process ten seconds to start, however busy the machine is.
@@ -192,14 +196,6 @@ class Runner:
         flight.fresh_at = time.monotonic()
         flight.status.state = "done" if self.once else "fresh"
 
-    def _measure_lags(self) -> None:
-        if time.monotonic() < self._measured_at + _LAG_INTERVAL:
-            return
-        self._measured_at = time.monotonic()
-        self._lags = self._lags or Lags(self.run)
-        for flight in self.flights:
-            self._lags.measure(flight.step, flight.status)
-
 
 def _written_by_batch(sink: Sink) -> Callable[[DataFrame, int], None]:
     """Spark offers a sink in Python output mode append only; in the others each batch is written as a whole."""
@@ -212,4 +208,4 @@ def _written_by_batch(sink: Sink) -> Callable[[DataFrame, int], None]:
 
 
 def _compute(step: Step) -> None:
-    step.rows.write.mode("overwrite").insertInto(quoted_name(step.target.name))
+    step.renewed().write.mode("overwrite").insertInto(quoted_name(step.target.name))

@@ -22,6 +22,7 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.numRecentProgressUpdates": "20",
     }
     # Spark looks for data sources with the interpreter this names, and runs the workers with it.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.pipelines.context import Run, Start, current_flow
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
 _EARLIEST = -2
 
 
-def stream_options(topic: Topic, run: Run) -> dict[str, str]:
-    options = {"startingOffsets": topic.start, **batch_options(topic, run)}
+def stream_options(topic: Topic, run: Run, columns: Sequence[str] = ()) -> dict[str, str]:
+    """Of these columns of the records; of all, headers too, when none is named."""
+    options = {"startingOffsets": topic.start, **batch_options(topic, run, columns)}
     flow = current_flow()
     if run.pipeline is not None and flow is not None:
         # Offsets are committed to a group of the flow's own, so that lag tools see it.
@@ -25,7 +27,7 @@ def stream_options(topic: Topic, run: Run) -> dict[str, str]:
     return options
 
 
-def batch_options(topic: Topic, run: Run) -> dict[str, str]:
+def batch_options(topic: Topic, run: Run, columns: Sequence[str] = ()) -> dict[str, str]:
     place = _place(topic, run)
     flow = current_flow()
     if flow is not None:
@@ -34,7 +36,7 @@ def batch_options(topic: Topic, run: Run) -> dict[str, str]:
         "kafka.isolation.level": "read_committed",  # what another flow has not committed is not there yet
         **run.options(),
         "subscribe": place,
-        "includeHeaders": "true",
+        **({"columns": ",".join(columns)} if columns else {"includeHeaders": "true"}),
         **topic.options,
     }
 

@@ -48,6 +48,11 @@ def sentence(error: BaseException) -> str:
         name = parameters.get("relationName", "").replace("`", "")
         return f"There is no table, view or topic '{name}' in this project or in Spark's catalog."
     text = str(error)
+    if "without watermark" in text and "append" in text:
+        return (
+            "An aggregation in output mode append needs an end: give its time column a withWatermark(…), or write it "
+            "to a table (hp.table), which is updated by key."
+        )
     if FAILED in text:
         reason = text.partition(FAILED)[2].splitlines()[0]
         return f"A row stopped the flow: {_STATE.sub('', reason).strip()}."

@@ -26,6 +26,8 @@ from headrace.pipelines.formats import Format, FormatName, format_named
 RECORD = "_record"
 """The column in which ``stream(record=True)`` keeps where a row comes from."""
 
+_ORIGIN = ("topic", "partition", "offset", "timestamp", "key", "headers")
+
 WRITTEN = "written"
 """The name under which rows are counted where Spark does not."""
 
@@ -75,16 +77,20 @@ class Topic:
         """The rows of the topic as they come. ``record`` adds the column ``_record``: a struct of topic,
         partition, offset, timestamp, key and headers."""
         elements.watch_dead_letters(self)
-        return self._good(self._decoded(self._raw_stream()), record, f"{self.name}#{next(_observations)}")
+        whole = record or self._expects_of_records
+        decoded = self._decoded(self._raw_stream() if whole else self._raw_stream("value"), whole)
+        return self._good(decoded, record, f"{self.name}#{next(_observations)}")
 
     def read(self, *, record: bool = False) -> DataFrame:
         """The rows that are in the topic now."""
-        return self._good(self._decoded(self._raw_batch()), record, None)
+        whole = record or self._expects_of_records
+        decoded = self._decoded(self._raw_batch() if whole else self._raw_batch("value"), whole)
+        return self._good(decoded, record, None)
 
     def letters(self) -> DataFrame:
         """The records of the topic that cannot be used, as records for its dead-letter topic."""
         assert self.dead_letter_topic is not None
-        judged = self._decoded(self._raw_stream()).select(RECORD, "_bytes", "_row.*", "_error")
+        judged = self._decoded(self._raw_stream(), whole=True).select(RECORD, "_bytes", "_row.*", "_error")
         reason = F.coalesce(F.col("_error"), expectations.broken(self.expectations))
         bad = judged.withColumn("_reason", reason).where(F.col("_reason").isNotNull())
         return letters.from_records(bad, RECORD, "_bytes", "_reason", self.dead_letter_topic)
@@ -168,17 +174,23 @@ class Topic:
         """The topic's name where Spark wants an identifier."""
         return "".join(letter if letter.isalnum() else "_" for letter in self.name)
 
-    def _raw_stream(self) -> DataFrame:
-        options = source.stream_options(self, current_run())
+    @property
+    def _expects_of_records(self) -> bool:
+        """Whether an expectation looks at more than the value."""
+        return any(RECORD in each.condition for each in self.expectations)
+
+    def _raw_stream(self, *columns: str) -> DataFrame:
+        """The records; only these columns of them, where that is enough, because Spark does not prune them itself."""
+        options = source.stream_options(self, current_run(), columns)
         return active_session().readStream.format("headrace").options(**options).load()
 
-    def _raw_batch(self) -> DataFrame:
-        options = source.batch_options(self, current_run())
+    def _raw_batch(self, *columns: str) -> DataFrame:
+        options = source.batch_options(self, current_run(), columns)
         return active_session().read.format("headrace").options(**options).load()
 
-    def _decoded(self, raw: DataFrame) -> DataFrame:
-        """The record, its bytes, the decoded row, and the error that says why there is none."""
-        origin = F.struct("topic", "partition", "offset", "timestamp", "key", "headers")
+    def _decoded(self, raw: DataFrame, whole: bool) -> DataFrame:
+        """The record, if it is whole, its bytes, the decoded row, and the error that says why there is none."""
+        origin = F.struct(*_ORIGIN) if whole else F.lit(None)
         staged = raw.select(
             origin.alias(RECORD),
             F.col("value").alias("_bytes"),
@@ -206,13 +218,15 @@ class Table(Topic):
 
     def read(self, *, record: bool = False) -> DataFrame:
         """The latest row of each key as of now; read again for every batch of a stream it is joined to."""
-        kept = ("topic", "partition", "offset", "timestamp", "headers", "value")
+        whole = record or self._expects_of_records
+        kept = [*(name for name in _ORIGIN if name != "key"), "value"] if whole else ["offset", "value"]
+        raw = self._raw_batch() if whole else self._raw_batch("key", "offset", "value")
         newest = F.max_by(F.struct(*kept), F.col("offset")).alias("newest")
-        latest = self._raw_batch().groupBy("key").agg(newest).select("key", "newest.*")
-        return self._good(self._decoded(latest), record, None)
+        latest = raw.groupBy("key").agg(newest).select("key", "newest.*")
+        return self._good(self._decoded(latest, whole), record, None)
 
-    def _decoded(self, raw: DataFrame) -> DataFrame:
-        return super()._decoded(raw.where(F.col("value").isNotNull()))
+    def _decoded(self, raw: DataFrame, whole: bool) -> DataFrame:
+        return super()._decoded(raw.where(F.col("value").isNotNull()), whole)
 
 
 def topic(

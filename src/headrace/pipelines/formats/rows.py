@@ -51,8 +51,8 @@ def encoded(row: Column, encoder: Callable[[], Callable[[Mapping[str, object]], 
 
 
 def _arrow_function(function: Callable[[pa.Array], pa.Array], result: DataType) -> Callable[[Column], Column]:
-    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+    from pyspark.sql.pandas.functions import arrow_udf
 
-    function.__annotations__ = {}  # Spark would look for the kind of function in them; it is told
-    made: Callable[[Column], Column] = arrow_udf(function, result, ArrowUDFType.SCALAR)
+    function.__annotations__ = {}  # Spark would evaluate them to find the kind of function; without, it is a scalar one
+    made: Callable[[Column], Column] = arrow_udf(function, result)  # type: ignore[call-overload]  # no kind is given
     return made
