@@ -199,7 +199,7 @@ def test_what_dead_tasks_left_open_is_aborted_by_the_next_commit(job):
     orphans = job.write("dead", ["orphan"] * 4, tasks=2)
     job.commit("run", 0, job.write("run", rows_of(0), tasks=2))
     failed = job.write("run", ["of a task that was run again"], tasks=1, attempt=1)
-    job.commit("run", 1, job.write("run", rows_of(1), tasks=2), retried=True)
+    job.commit("run", 1, job.write("run", rows_of(1), tasks=2), repeated=True)
     assert set(job.transactions.states([*orphans, *failed]).values()) == {State.ABORTED}
     assert job.committed() == sorted(rows_of(0) + rows_of(1))
 

@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 QUERY, RUN, BATCH = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"
 """Where Spark tells a task of a stream what it belongs to: the checkpoint's query, this start of it, the batch."""
 
+SPECULATION = "spark.speculation"
+"""And whether slow tasks are run twice."""
+
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
@@ -50,8 +53,9 @@ class WrittenInTransaction(WriterCommitMessage):
     rows: int
     query: str
     run: str
-    attempt: int
     identity: Identity | None
+    repeated: bool
+    """Another attempt of the task may have left a transaction open."""
 
 
 def batch_writer(
@@ -108,9 +112,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "written exactly once: set exactlyOnce=false."
             )
         attempt = context.attemptNumber()
+        repeated = attempt > 0 or context.getLocalProperty(SPECULATION) == "true"
         rows = _peek(iterator)
         if rows is None:
-            return WrittenInTransaction(0, query, run, attempt, None)
+            return WrittenInTransaction(0, query, run, None, repeated)
         identity = transactions.begin(
             transactional_id(query, run, context.partitionId(), attempt), self._options.transaction_timeout_ms
         )
@@ -119,7 +124,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         except BaseException:
             _abort_quietly(transactions, identity)
             raise
-        return WrittenInTransaction(count, query, run, attempt, identity)
+        return WrittenInTransaction(count, query, run, identity, repeated)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         told = [message for message in messages if isinstance(message, WrittenInTransaction)]
@@ -128,8 +133,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         _runs[self._instance] = (told[0].query, told[0].run)
         written = [message.identity for message in told if message.identity is not None]
         if written:
-            retried = any(message.attempt for message in told)
-            self._batches(told[0].query, told[0].run).commit(batchId, written, retried=retried)
+            repeated = any(message.repeated for message in told)
+            self._batches(told[0].query, told[0].run).commit(batchId, written, repeated=repeated)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         told = [message for message in messages if isinstance(message, WrittenInTransaction)]

@@ -40,13 +40,13 @@ class BatchCommit:
         self._run = run
         self._timeout_ms = timeout_ms
 
-    def commit(self, batch: int, written: Sequence[Identity], *, retried: bool = False) -> None:
-        """`retried`: some task ran more than once, and an attempt may have left a transaction open."""
+    def commit(self, batch: int, written: Sequence[Identity], *, repeated: bool = False) -> None:
+        """`repeated`: some task ran more than once, and an attempt may have left a transaction open."""
         view = self._ledger.read()
         first = self._run not in view.entries
         entry = self._settle(batch, written, view)
         try:
-            if first or retried:
+            if first or repeated:
                 self._abort_others(entry)
             if first:
                 self._forget_earlier_runs(batch, view)
