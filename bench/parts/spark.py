@@ -136,7 +136,7 @@ def _delay(session: Session, broker: RunningKafka, connectors: dict[str, Running
     ]
     broker.create("events")
     measure = partial(_measure_delay, broker, session.seconds(20))
-    session.compare(connectors, rows, measure, rounds=session.rounds(3), warm_up=False)
+    session.compare(connectors, rows, measure, rounds=session.rounds(3))
     return rows
 
 
