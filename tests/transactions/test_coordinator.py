@@ -88,6 +88,34 @@ async def test_overdue_transactions_are_aborted_although_a_partition_is_handed_o
     await harness.until(lambda: harness.coordinator.describe(names[0]).status is Status.COMPLETE_ABORT)
 
 
+async def unconfirmed(harness, step):
+    """Run a step whose record is written, and committed only after its time is over."""
+    task = asyncio.ensure_future(step)
+    await asyncio.sleep(0)
+    harness.clock.advance(6)
+    with pytest.raises(KafkaError) as refused:
+        await task
+    return refused.value.code
+
+
+@pytest.mark.parametrize("version", [0, 2])
+async def test_a_decision_that_is_confirmed_too_late_is_carried_out_all_the_same(harness, version):
+    name = harness.name_in(0)
+    producer = await harness.open_transaction(name)
+    ending = harness.coordinator.end(name, *producer, True, version)
+    assert await unconfirmed(harness, ending) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    await harness.until(lambda: harness.coordinator.describe(name).status is Status.COMPLETE_COMMIT)
+    await harness.coordinator.end(name, *producer, True, version)  # asked again, as clients do
+
+
+async def test_a_producer_whose_successor_was_not_confirmed_in_time_is_fenced_all_the_same(harness):
+    name = harness.name_in(0)
+    await harness.open_transaction(name)
+    taking_over = harness.coordinator.init_producer_id(name, 60_000, NOBODY)
+    assert await unconfirmed(harness, taking_over) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    await harness.until(lambda: harness.coordinator.describe(name).status is Status.COMPLETE_ABORT)
+
+
 async def test_an_id_that_is_used_again_while_others_are_forgotten_stays(harness, monkeypatch):
     monkeypatch.setattr(coordinator_module, "FORGOTTEN_AT_ONCE", 1)
     first, second = harness.name_in(0), harness.name_in(0, 100)

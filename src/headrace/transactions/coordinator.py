@@ -181,8 +181,7 @@ class TransactionCoordinator:
             current.producer_epoch,
         ):
             raise rules.fenced()
-        aborted = await self._store(shard, lambda: rules.fence(current, fresh_id, self._clock.now_ms()))
-        self._finish(shard, aborted)
+        await self._decide(shard, lambda: rules.fence(current, fresh_id, self._clock.now_ms()))
 
     async def add_partitions(
         self,
@@ -223,19 +222,13 @@ class TransactionCoordinator:
         fresh_id = NO_PRODUCER_ID
         if client_version >= 2:
             fresh_id = await self._id_if_needed(shard, transactional_id)
-        changed = False
 
         def step() -> Transaction:
-            nonlocal changed
             known = shard.state.transactions.get(transactional_id)
             now = self._clock.now_ms()
-            decided, changed = rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
-            return decided
+            return rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
 
-        decided = await self._store(shard, step)
-        if changed:
-            self._finish(shard, decided)
-        return rules.answer_to_end(decided)
+        return rules.answer_to_end(await self._decide(shard, step))
 
     async def abort_overdue(self) -> None:
         """Abort transactions that have been open longer than their timeout."""
@@ -254,13 +247,9 @@ class TransactionCoordinator:
             fresh_id = await self._id_if_needed(shard, transaction.transactional_id)
             if shard.state.transactions.get(transaction.transactional_id) is not transaction:
                 return
-            aborted = await self._store(
-                shard, lambda: rules.fence(transaction, fresh_id, self._clock.now_ms())
-            )
+            await self._decide(shard, lambda: rules.fence(transaction, fresh_id, self._clock.now_ms()))
         except KafkaError as error:
             log.info("%s could not be aborted yet: %s", transaction.transactional_id, error)
-            return
-        self._finish(shard, aborted)
 
     async def forget_expired(self) -> None:
         """Forget transactional ids that nobody has used for transactional.id.expiration.ms."""
@@ -299,11 +288,34 @@ class TransactionCoordinator:
 
         return await shard.write(operation)
 
-    def _finish(self, shard: TransactionShard, transaction: Transaction) -> None:
+    async def _decide(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
+        """Store a decision and have it carried out. One that is not confirmed in time is in the log all the same, and
+        nobody can take another: it is carried out as soon as it is confirmed, whatever the client is told."""
+        taken: list[Transaction] = []
+
+        def deciding() -> Transaction:
+            taken.append(step())
+            return taken[0]
+
+        try:
+            decided = await self._store(shard, deciding)
+        except KafkaError:
+            for one in taken:
+                stands = not shard.closed and shard.state.transactions.get(one.transactional_id) is one
+                if stands and one.status.ending:
+                    self._finish(shard, one, confirmed=False)
+            raise
+        if decided.status.ending:
+            self._finish(shard, decided)
+        return decided
+
+    def _finish(self, shard: TransactionShard, transaction: Transaction, confirmed: bool = True) -> None:
         """Send the markers of a decided transaction, then store that it is complete."""
         partition = self.partition_for(transaction.transactional_id)
         key = (partition, transaction.transactional_id)
-        task = asyncio.get_running_loop().create_task(self._complete(shard, transaction, partition))
+        task = asyncio.get_running_loop().create_task(
+            self._complete(shard, transaction, partition, confirmed)
+        )
         self._ending[key] = task
         task.add_done_callback(lambda done: self._ending.pop(key) if self._ending.get(key) is done else None)
 
@@ -316,7 +328,13 @@ class TransactionCoordinator:
                 with contextlib.suppress(TimeoutError):
                     await self._clock.wait_for(asyncio.wait([ending]), MARKERS_SECONDS)
 
-    async def _complete(self, shard: TransactionShard, transaction: Transaction, partition: int) -> None:
+    async def _complete(
+        self, shard: TransactionShard, transaction: Transaction, partition: int, confirmed: bool
+    ) -> None:
+        if not confirmed:
+            await self._insist(shard, lambda: transaction)
+            if shard.closed:
+                return
         await self._send_markers(transaction, self._epochs.get(partition, 0))
 
         def step() -> Transaction:
@@ -325,14 +343,18 @@ class TransactionCoordinator:
                 return current or transaction
             return rules.complete(transaction, self._clock.now_ms())
 
-        while True:
+        await self._insist(shard, step)
+
+    async def _insist(self, shard: TransactionShard, step: Callable[[], Transaction]) -> None:
+        """Take a step however long it takes to be confirmed, unless another coordinator goes on from here."""
+        while not shard.closed:
             try:
                 await self._store(shard, step)
                 return
             except KafkaError:
-                if shard.closed:
-                    return  # The next coordinator finds the decision in the log and finishes.
-                await self._clock.sleep(0.1)
+                # The next coordinator finds the decision in the log and finishes.
+                if not shard.closed:
+                    await self._clock.sleep(0.1)
 
 
 def _forget_some(shard: TransactionShard, oldest: int) -> Write[TransactionRecord, int]:

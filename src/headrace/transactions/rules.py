@@ -145,8 +145,8 @@ def end(
     client_version: int,
     fresh_id: int,
     now_ms: int,
-) -> tuple[Transaction, bool]:
-    """(what the transaction becomes, whether that is a change): decided now, its markers follow."""
+) -> Transaction:
+    """What the transaction becomes: decided now, and its markers follow; or as it is, when it has ended this way."""
     if (
         client_version >= 2
         and transaction is not None
@@ -157,7 +157,7 @@ def end(
             raise _wrong_state()
         if transaction.status.ending:
             raise busy()
-        return transaction, False
+        return transaction
     current = known(transaction, producer_id)
     if epoch != current.producer_epoch:
         raise fenced()
@@ -167,12 +167,12 @@ def end(
         raise _wrong_state()
     if client_version < 2:
         if current.status.ended and _outcome(current.status) is commit:
-            return current, False
+            return current
         if current.status is not Status.ONGOING:
             raise _wrong_state()
     elif current.status is not Status.ONGOING and commit:
         raise _wrong_state()
-    return _prepare(current, commit, client_version >= 2, fresh_id, now_ms), True
+    return _prepare(current, commit, client_version >= 2, fresh_id, now_ms)
 
 
 def fence(transaction: Transaction, fresh_id: int, now_ms: int) -> Transaction:
