@@ -22,7 +22,7 @@ class Checkpoints:
         self._root = storage if version is None else f"{storage}/versions/{version}"
 
     def location(self, step: Step) -> str:
-        """Where `spark-pipelines` keeps it, too."""
+        """One directory for each flow of each output."""
         return f"{self._root}/_checkpoints/{step.target.name}/{step.name}/0"
 
     def problem(self, step: Step) -> str | None:
