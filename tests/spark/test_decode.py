@@ -95,3 +95,13 @@ def test_a_damaged_batch_is_named_and_not_read():
     block[-3] ^= 1
     with pytest.raises(KafkaError, match="checksum"):
         decoded(bytes(block))
+
+
+@pytest.mark.parametrize(
+    ("column", "true", "false"), [("value", b"\x64v", b"\x7ev"), ("headers", b"\x02h", b"\x01h")]
+)
+def test_a_record_whose_lengths_are_not_true_is_named_and_not_read(column, true, false):
+    block = build([([(0, None, b"v" * 50, [("h", b"")], 1)], Codec.NONE, False)]).replace(true, false)
+    decoder = Decoder("topic", 3, pa.schema([SCHEMA.field(column)]), check_crcs=False)
+    with pytest.raises(KafkaError, match="between offsets 5 and 5 cannot be read"):
+        list(decoder.decode(block, located(block), 0, 9))

@@ -179,6 +179,8 @@ def binary(data: bytes, start: Numbers, end: Numbers, null: npt.NDArray[np.bool_
     nulls = int(np.count_nonzero(null))
     if nulls == rows:
         return pa.nulls(rows, pa.binary())
+    if int(end.max()) > len(data) or np.any(end < start):
+        raise ValueError("a length in it is not true")  # Arrow would read whatever lies there in memory
     edges = np.empty(2 * rows, np.int32)
     edges[0::2] = start
     edges[1::2] = end
