@@ -186,6 +186,7 @@ def test_filters_narrow_what_is_fetched(reader, make_topic, produce):
     assert planned(EqualTo(("topic",), "another")) == []
     bounded = planned(GreaterThan(("offset",), 3), LessThan(("offset",), 6), EqualTo(("partition",), 0))
     assert bounded == [(0, 4, 6)]
+    assert planned(In(("offset",), (None, 7)), EqualTo(("partition",), 0)) == [(0, 7, 8)]
     moment = datetime.datetime.fromtimestamp(1007.0005, datetime.UTC)
     since = planned(GreaterThanOrEqual(("timestamp",), moment), EqualTo(("partition",), 2))
     assert since == [(2, 8, 10)]

@@ -63,9 +63,10 @@ class Bounds:
         if isinstance(entry, EqualTo | EqualNullSafe):
             self._from(entry.value)
             self._before(entry.value + 1)
-        elif isinstance(entry, In) and entry.value:
-            self._from(min(entry.value))
-            self._before(max(entry.value) + 1)
+        elif isinstance(entry, In):
+            values = [value for value in entry.value if value is not None]  # IN (NULL, …) holds for no NULL
+            self._from(min(values, default=0))
+            self._before(max(values, default=-1) + 1)
         elif isinstance(entry, GreaterThan):
             self._from(entry.value + 1)
         elif isinstance(entry, GreaterThanOrEqual):
