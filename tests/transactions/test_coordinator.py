@@ -1,10 +1,12 @@
 """The transaction coordinator over real logs, without a broker around it."""
 
 import asyncio
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from headrace.cluster.image import MetadataImage, Partition, Topic
 from headrace.cluster.internal_topics import TRANSACTION_STATE
 from headrace.coordinator import runtime as runtime_module
 from headrace.coordinator.leader_log import LeaderLog
@@ -13,6 +15,7 @@ from headrace.testing.clock import MovableClock
 from headrace.transactions import coordinator as coordinator_module
 from headrace.transactions import rules
 from headrace.transactions.coordinator import TransactionConfig, TransactionCoordinator
+from headrace.transactions.enlisting import Enlisting
 from headrace.transactions.metadata import LAST_EPOCH, Status, Transaction
 from headrace.wire.errors import ErrorCode, KafkaError
 
@@ -114,6 +117,16 @@ async def test_a_producer_whose_successor_was_not_confirmed_in_time_is_fenced_al
     taking_over = harness.coordinator.init_producer_id(name, 60_000, NOBODY)
     assert await unconfirmed(harness, taking_over) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     await harness.until(lambda: harness.coordinator.describe(name).status is Status.COMPLETE_ABORT)
+
+
+async def test_a_partition_this_broker_has_not_heard_of_waits_for_its_turn(harness):
+    name = harness.name_in(0)
+    producer = await harness.coordinator.init_producer_id(name, 60_000, NOBODY)
+    image = MetadataImage(topics={"old": Topic("old", uuid.uuid4(), (Partition((1,), (1,), 1),))})
+    enlisting = Enlisting(1, lambda: image, harness.coordinator, None, harness.clock)
+    answers = await enlisting.ask_here(name, *producer, [("old", 0), ("new", 0)], verify_only=False)
+    assert answers == {("old", 0): ErrorCode.NONE, ("new", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert harness.coordinator.describe(name).partitions == {("old", 0)}
 
 
 async def test_an_id_that_is_used_again_while_others_are_forgotten_stays(harness, monkeypatch):

@@ -123,10 +123,16 @@ class Enlisting:
     ) -> Answers:
         if verify_only:
             return self._coordinator.verify(transactional_id, producer_id, epoch, partitions)
-        await self._coordinator.add_partitions(
-            transactional_id, producer_id, epoch, partitions, client_version=2
-        )
-        return dict.fromkeys(partitions, ErrorCode.NONE)
+        # A topic may be so new that this broker has not heard of it. At the end it would be taken for deleted, get no
+        # marker, and keep the transaction open for its readers: the producer comes again.
+        image = self._image()
+        known = [each for each in partitions if image.partition(*each) is not None]
+        if known:
+            await self._coordinator.add_partitions(
+                transactional_id, producer_id, epoch, known, client_version=2
+            )
+        unknown = dict.fromkeys(partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return unknown | dict.fromkeys(known, ErrorCode.NONE)
 
     async def _ask_peer(
         self,
