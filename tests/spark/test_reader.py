@@ -10,6 +10,7 @@ from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In,
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.spark.batch import FilteringBatchReader
+from headrace.spark.cluster import LEDGER
 from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range, divide
 from headrace.spark.read import DataLoss
@@ -41,11 +42,12 @@ def values(reader):
 def test_topics_are_chosen_by_name_by_pattern_or_by_partition(reader, make_topic, produce):
     one, two = make_topic(2, name="choose-one"), make_topic(name="choose-two")
     make_topic(name="also-choose-three")
+    produce(make_topic(name=LEDGER), [b"of the sink's own"])
     produce(one, [b"1-0"])
     produce(one, [b"1-1"], 1)
     produce(two, [b"2-0"])
     assert values(reader(subscribe="choose-one, choose-two")) == [b"1-0", b"1-1", b"2-0"]
-    assert values(reader(subscribePattern="choose-.*")) == [b"1-0", b"1-1", b"2-0"]
+    assert values(reader(subscribePattern="choose-.*|__.*")) == [b"1-0", b"1-1", b"2-0"]
     assert values(reader(assign=json.dumps({one: [1], two: [0]}))) == [b"1-1", b"2-0"]
 
 

@@ -43,6 +43,9 @@ _LOST_LEADER = frozenset(
 PATIENCE_WITH_UNKNOWN = 3.0
 """Seconds after which a topic that nobody knows is believed not to exist: one just made may still be on its way."""
 
+LEDGER = "__headrace_spark_ledger"
+"""Where streams keep what they have written; like a broker's own topics, no pattern matches it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -119,7 +122,7 @@ class Cluster:
                 topic.topic_id,
                 {entry.partition_index: entry.leader_id for entry in topic.partitions},
                 {entry.partition_index: entry.leader_epoch for entry in topic.partitions},
-                topic.is_internal,
+                topic.is_internal or topic.name == LEDGER,
             )
         return found
 

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from headrace.spark.cluster import Cluster
+from headrace.spark.cluster import LEDGER, Cluster
 from headrace.spark.fetch import Fetcher, FetchSettings
 from headrace.spark.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from headrace.spark.sink_options import WriteOptions
@@ -33,7 +33,7 @@ from headrace.wire.messages.create_topics import (
 )
 from headrace.wire.records import BatchBuilder, decode_records
 
-TOPIC = "__headrace_spark_ledger"
+TOPIC = LEDGER
 
 _PARTITIONS = 8
 _CONFIG = {
@@ -167,7 +167,8 @@ class Ledger:
         if topic is None:
             self._create()
             topic = self._cluster.retry(f"find the topic {TOPIC}", lambda: self._cluster.topic(TOPIC))
-        number = zlib.crc32(self._query.encode()) % len(topic.leaders)
+        # Of those it was made with: a query must find its own list again though partitions were added.
+        number = zlib.crc32(self._query.encode()) % min(_PARTITIONS, len(topic.leaders))
         return topic.id, TopicPartition(TOPIC, number)
 
     def _read_on(self, view: View, end: int) -> None:

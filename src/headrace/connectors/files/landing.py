@@ -140,11 +140,12 @@ class Landing:
         self._open[key].writer.write(data)
 
     def finish(self) -> None:
-        for (directory, topic, partition), file in self._open.items():
+        for place, file in list(self._open.items()):
+            directory, topic, partition = place
             file.close()
             name = Name(topic, partition, file.first, file.next, _EXTENSIONS[self._format])
             self._place.publish(file.temporary, self._place.path(directory, str(name)))
-        self._open.clear()
+            del self._open[place]  # What is published is not discarded when a later one fails.
 
     def discard(self) -> None:
         """What was not finished was never there."""
