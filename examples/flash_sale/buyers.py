@@ -22,7 +22,7 @@ async def _crowd(address: str, buyers: int, item: str) -> dict[int, int]:
         reader, writer = await asyncio.open_connection(host, int(port))
         for buyer in numbers:
             body = json.dumps({"buyer": buyer, "item": item}).encode()
-            head = f"POST / HTTP/1.1\r\nHost: {address}\r\nIdempotency-Key: {buyer}\r\nContent-Length: {len(body)}\r\n"
+            head = f"POST / HTTP/1.1\r\nHost: {address}\r\nIdempotency-Key: {item}/{buyer}\r\nContent-Length: {len(body)}\r\n"
             while True:
                 writer.write(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
                 status = await _answer(reader)

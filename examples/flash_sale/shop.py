@@ -27,7 +27,7 @@ class Shop:
             connection.execute(self.stock.insert().values(item=item, pieces=stock))
         self._deadline = deadline
         self._producer = Producer(bootstrap, value_serializer=serializers.json())
-        self._sold_out = False
+        self._sold_out: set[str] = set()
         # The id travels in a header that the gateway made of Idempotency-Key: a second click is the same request.
         self._sell = SqlOnce("sale", self._engine, id=from_header())(self._sell_one)
         self._runner = Runner(
@@ -59,7 +59,8 @@ class Shop:
             outcome = "too late"  # Whoever asked has gone; the others should not wait for them.
         else:
             time.sleep(WORK)
-            outcome = "sold out" if self._sold_out else self._sell(record) or "the same request again"
+            gone = record.value["item"] in self._sold_out
+            outcome = "sold out" if gone else self._sell(record) or "the same request again"
         self._producer.send_and_forget(
             RESULTS, {**record.value, "outcome": outcome}, key=str(record.value["buyer"])
         )
@@ -69,7 +70,7 @@ class Shop:
         there = sa.and_(self.stock.c.item == item, self.stock.c.pieces > 0)
         taken = connection.execute(self.stock.update().where(there).values(pieces=self.stock.c.pieces - 1))
         if taken.rowcount == 0:
-            self._sold_out = True
+            self._sold_out.add(item)
             return "sold out"
         connection.execute(self.sales.insert().values(buyer=buyer, item=item))
         return "sold"

@@ -318,9 +318,10 @@ def group(producer, consumer, topic, name):
 def test_a_group_described_as_kafka_does(groups, group, topic):
     ran = groups("--describe", "--group", group)
     assert ran.err == f"\nConsumer group '{group}' has no active members.\n"
-    row = f"{group:<15} {topic:<15} 0          1               3               2               -               -               -"
+    wide = max(15, len(topic))
+    row = f"{group:<15} {topic:<{wide}} 0          1               3               2               -               -               -"
     assert ran.out == (
-        f"\n{'GROUP':<15} {'TOPIC':<15} PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             CONSUMER-ID     "
+        f"\n{'GROUP':<15} {'TOPIC':<{wide}} PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             CONSUMER-ID     "
         f"HOST            CLIENT-ID\n{row}\n"
     )
 
