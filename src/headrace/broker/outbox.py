@@ -1,9 +1,11 @@
 """What leaves a connection: replies in the order of their requests, file slices in pieces as the peer takes them.
 
-A reply may be ready later than the ones behind it (acks=all waits for replicas); it keeps its place. A slice of a
-log file goes from the page cache to the socket inside the kernel; what is small is read and written together with
-its headers. A piece that is not in the page cache is read by a thread, so the loop never waits for a disk; and
-nothing is read while the peer's window is full, so a slow reader costs no memory.
+A reply may be ready later than the ones behind it (acks=all waits for replicas); it keeps its place. Slices of log
+files are read piece by piece, each written at once so that the client already receives while the next is read. A large
+reply, of many partitions, goes from the page cache to the socket inside the kernel: that takes half the broker's time,
+and its reader, who has to fetch it from memory instead of a warm cache, is busy with the other partitions anyway.
+A piece that is not in the page cache is read by a thread, so the loop never waits for a disk; and nothing is read
+while the peer's window is full, so a slow reader costs no memory.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from concurrent.futures import Executor
 from headrace.wire.fetch import Part, Slice
 
 PIECE = 128 * 1024
+LARGE = 1024 * 1024
+"""A reply with more than this of log files is a large one: more than a client asks of one partition."""
 SENT_AT_ONCE = 256 * 1024
 """How much of a file the kernel is asked to send in one call."""
 LEAST_SENT = 32 * 1024
@@ -76,6 +80,7 @@ class Outbox:
         self._replies: deque[Reply] = deque()
         self._parts: deque[Part] = deque()
         self._position = 0
+        self._large = False
         self._paused = False
         self._reading = False
         self._yielded = False
@@ -159,7 +164,7 @@ class Outbox:
             if not self._parts:
                 if not self._replies or self._replies[0].parts is None:
                     break
-                self._parts.extend(self._replies.popleft().parts or ())
+                self._begin(self._replies.popleft().parts or ())
                 continue
             count = self._write_piece()
             if count is None:
@@ -171,6 +176,10 @@ class Outbox:
         if not self.blocked:
             self._on_drained()
 
+    def _begin(self, parts: Sequence[Part]) -> None:
+        self._parts.extend(parts)
+        self._large = sum(part.size for part in parts if not isinstance(part, bytes | bytearray)) > LARGE
+
     def _go_on(self) -> None:
         self._yielded = False
         self._pump()
@@ -181,7 +190,8 @@ class Outbox:
         Returns how much that was; None when a thread has to fetch it first, or it cannot be read.
         """
         most = PIECE
-        if self._socket is not None and not isinstance(part := self._parts[0], bytes | bytearray):
+        part = self._parts[0]
+        if self._large and self._socket is not None and not isinstance(part, bytes | bytearray):
             sent = self._send_slice(part, self._socket)
             if sent:
                 return sent
