@@ -132,5 +132,4 @@ class Acceptor:
         def failed(error: OSError) -> None:
             connection.cut(f"a log file could not be read: {error}")
 
-        socket = transport.get_extra_info("socket").fileno()
-        return Outbox(transport, self._server.disk, connection.parse, failed, self._server.pieces, socket)
+        return Outbox(transport, self._server.disk, connection.parse, failed, self._server.pieces)
