@@ -1,8 +1,9 @@
-"""Fixtures every test may use: a real broker in this process, topics of their own, real Redis and MariaDB servers."""
+"""Fixtures every test may use: a real broker in this process, topics of their own, a local Spark, real Redis and MariaDB servers."""
 
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -58,6 +59,31 @@ def topic(bootstrap):
     name = unique_name()
     create_topic(bootstrap, name)
     return name
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """One local Spark for all Spark tests of a process; whoever asks first starts it."""
+    from pyspark.sql import SparkSession
+
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.fail("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless", pytrace=False)
+    # Discovery runs the interpreter that the JVM finds by itself, and that is this variable's or plain python3.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("headrace-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "512m")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
 
 
 @pytest.fixture

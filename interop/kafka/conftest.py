@@ -1,10 +1,10 @@
 """One broker for the whole run, the topics every client has written, and Kafka's own tools as functions."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from bench.provision import Missing, java
+from bench.provision import java
 from bench.systems import Headrace, Kafka
 from bench.systems.kafka_protocol import KafkaProtocolSystem, RunningKafka
 from interop.kafka.dataset import PARTITIONS, Record, dataset, in_order
@@ -14,17 +14,6 @@ Tool = Callable[..., str]
 
 # Offset and transaction topics get one partition: quick to make, and all that these tests need.
 SETTINGS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What the machine lacks is one sentence, not a traceback."""
-    report = yield
-    if call.excinfo is not None and call.excinfo.errisinstance(Missing):
-        report.longrepr = str(call.excinfo.value)
-    return report
 
 
 @pytest.fixture(scope="session")

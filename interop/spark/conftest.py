@@ -2,14 +2,14 @@
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.processes import free_port
-from bench.provision import Missing, need_spark_connector, run
+from bench.provision import need_spark_connector, run
 from bench.systems import Headrace, Kafka
 from bench.systems.kafka_protocol import RunningKafka
 
@@ -17,17 +17,6 @@ Reading = Callable[..., DataFrame]
 
 # Offset and transaction topics get one partition: quick to make, and all that these tests need.
 SETTINGS = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What the machine lacks is one sentence, not a traceback."""
-    report = yield
-    if call.excinfo is not None and call.excinfo.errisinstance(Missing):
-        report.longrepr = str(call.excinfo.value)
-    return report
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,6 @@
-"""A real broker, a real local Spark, and projects written into a directory and run to their end."""
+"""Projects written into a directory and run to their end."""
 
 import json
-import os
-import sys
 import textwrap
 import time
 
@@ -29,31 +27,12 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    """One Spark for the tests of a process; whoever asks first starts it."""
-    from pyspark.sql import SparkSession
-
+def spark(spark):
+    """Every test's Spark, with its state where a pipeline's run keeps it."""
     from headrace.pipelines.session import ROCKSDB
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("headrace-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "512m")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    for name, value in {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-    }.items():
-        session.conf.set(name, value)
-    yield session
-    session.stop()
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    return spark
 
 
 @pytest.fixture

@@ -1,8 +1,4 @@
-"""One local Spark for all Spark tests of a process, and records to read with it."""
-
-import os
-import shutil
-import sys
+"""Topics and records for Spark to read, and time for a busy machine."""
 
 import pytest
 from confluent_kafka import Producer
@@ -16,30 +12,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "spark" in item.fixturenames and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(400))
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    from pyspark.sql import SparkSession
-
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.fail("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless", pytrace=False)
-    # Discovery runs the interpreter that the JVM finds by itself, and that is this variable's or plain python3.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("headrace-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "512m")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
 
 
 @pytest.fixture
