@@ -103,6 +103,16 @@ def leadership(replicas, isr):
     return Leadership(PartitionState(tuple(replicas), tuple(isr), 1, 0), 1, 0, now=0.0)
 
 
+def test_a_follower_that_the_leader_has_not_heard_of_is_told_to_ask_again(pair):
+    """Otherwise it takes the records, names its place once, and the leader waits for it for ever."""
+    leader, follower = pair
+    leader.role(1, 0, [1], replicas=[1])
+    leader.append(b"x")
+    with pytest.raises(AssertionError, match="UNKNOWN_LEADER_EPOCH"):
+        pull(follower, leader)
+    assert follower.partition.log.log_end_offset == 0
+
+
 def test_the_log_end_offset_is_that_of_the_next_record(pair):
     leader, _ = pair
     leader.role(1, 0, [1], replicas=[1])

@@ -193,6 +193,9 @@ class Fetcher:
         if not partition.is_leader and not follower_may_serve:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         check_leader_epoch(partition, entry.leader_epoch)
+        if self.replica_id >= 0 and not partition.has_follower(self.replica_id):
+            # It heard of its assignment before this leader did. Its place would not be noted, and it names it only once.
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def diverges(self, partition: Partition, entry: FetchEntry) -> bool:
         """Whether the reader must cut its log before it goes on; it has then not caught up with anything."""

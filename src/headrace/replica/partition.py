@@ -196,6 +196,10 @@ class Partition:
         """Whether a leader's high watermark has reached where its term began, so that it lies behind none told before."""
         return self.leadership is not None and self.log.high_watermark >= self.leadership.epoch_start
 
+    def has_follower(self, replica: int) -> bool:
+        """Whether the leader, which this is, knows of this replica."""
+        return self.leadership is not None and replica in self.leadership.followers
+
     def has_in_sync(self, replica: int) -> bool:
         """Whether the leader, which this is, counts a replica as in sync."""
         return self.leadership is not None and replica in self.leadership.isr
