@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -89,3 +90,30 @@ async def test_a_reply_that_ends_in_nothing_drains_all_the_same(tmp_path, disk):
         outbox.send_parts([LogSlice(file, 0, 1000, 0, 1), b""])
         await asyncio.wait_for(drained.wait(), 30)
         assert not outbox.blocked
+
+
+async def test_a_file_is_sent_by_the_kernel_to_a_peer_that_reads_slowly(tmp_path, disk):
+    content = os.urandom(3_000_000)
+    (tmp_path / "segment.log").write_bytes(content)
+    handle = Files().open(str(tmp_path / "segment.log"))
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    loop, drained = asyncio.get_running_loop(), asyncio.Event()
+
+    class Peer(asyncio.Protocol):
+        pause_writing = staticmethod(lambda: box.pause())
+        resume_writing = staticmethod(lambda: box.resume())
+
+    transport, _ = await loop.create_connection(Peer, sock=ours)
+    box = Outbox(transport, disk, drained.set, pytest.fail, socket=ours.fileno())
+    parts = [b"head", LogSlice(handle, 0, 1_000_000, 0, 1), b"middle"]
+    parts += [LogSlice(handle, 1_000_000, 1_990_000, 0, 1), LogSlice(handle, 2_990_000, 10_000, 0, 1)]
+    box.send_parts(parts)
+    assert box.blocked
+    received = b""
+    while len(received) < 3_000_010:
+        received += await loop.sock_recv(theirs, 70_000)
+    assert received == b"head" + content[:1_000_000] + b"middle" + content[1_000_000:]
+    await asyncio.wait_for(drained.wait(), 30)
+    transport.abort()
+    theirs.close()

@@ -132,4 +132,5 @@ class Acceptor:
         def failed(error: OSError) -> None:
             connection.cut(f"a log file could not be read: {error}")
 
-        return Outbox(transport, self._server.disk, connection.parse, failed, self._server.pieces)
+        socket = transport.get_extra_info("socket").fileno()
+        return Outbox(transport, self._server.disk, connection.parse, failed, self._server.pieces, socket)

@@ -76,6 +76,17 @@ class FileHandle:
                     raise
         return os.preadv(self.fd, [buffer], position)
 
+    def is_cached(self, position: int, size: int) -> bool:
+        """Whether the page cache has the last of these bytes; logs are read forwards, so it has the others too."""
+        try:
+            return self.read_into(bytearray(1), position + size - 1, nowait=True) == 1
+        except OSError:
+            return False
+
+    def send_to(self, socket: int, position: int, size: int) -> int:
+        """Send from the page cache; returns how much the socket took. BlockingIOError when it takes nothing."""
+        return os.sendfile(socket, self.fd, position, size)
+
     def sync(self) -> None:
         """Bring the contents and the size to the disk."""
         os.fdatasync(self.fd)

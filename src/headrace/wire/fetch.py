@@ -34,6 +34,10 @@ class File(Protocol):
         """Fill `buffer` as far as one call does; BlockingIOError when `nowait` and a disk must be asked."""
         ...
 
+    def is_cached(self, position: int, size: int) -> bool: ...
+
+    def send_to(self, socket: int, position: int, size: int) -> int: ...
+
 
 class Slice(Protocol):
     """A run of record batches that lies in a file; an empty one has no file."""
