@@ -28,7 +28,7 @@ def chart(results: Mapping[str, PartResult]) -> str:
         (f"{result.title}: {row.title}", advantage, row)
         for result in results.values()
         for row in result.rows
-        if row.bars and (advantage := _advantage(row)) is not None
+        if row.bars and row.against == "kafka" and (advantage := _advantage(row)) is not None
     ]
     reach = max((abs(math.log2(advantage)) for _, advantage, _ in entries), default=1.0)
     least = min((math.log2(advantage) for _, advantage, _ in entries), default=0.0)

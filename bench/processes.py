@@ -3,11 +3,13 @@ and nothing left behind.
 """
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
@@ -19,10 +21,22 @@ class Broken(Exception):
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that is free, and stays so: below those that the system gives to outgoing connections."""
+    return free_ports(1)
+
+
+def free_ports(count: int) -> int:
+    """The first of so many such ports in a row."""
+    for _ in range(100):
+        first = random.randrange(10_000, 32_000)
+        with ExitStack() as probes:
+            try:
+                for port in range(first, first + count):
+                    probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return first
+    raise Broken(f"no {count} free ports in a row")
 
 
 class Watched:

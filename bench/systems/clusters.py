@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -17,7 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewTopic
 
 from bench.metadata import ClusterView, ask_metadata
-from bench.processes import Broken, Watched, free_port
+from bench.processes import Broken, Watched, free_port, free_ports
 from bench.provision import Missing, java, need_load_program, run
 from bench.systems.kafka import CLUSTER_ID, Kafka, broker_command
 from bench.systems.kafka_protocol import QUICK_DELETION, RunningKafka
@@ -150,25 +149,6 @@ def _await_three(ports: Mapping[int, int], processes: list[Watched], limit: floa
     return time.monotonic() - min(process.started for process in processes)
 
 
-def _free_ports(count: int) -> int:
-    """The first of so many ports in a row that are free now."""
-    for _ in range(100):
-        first = free_port()
-        probes = []
-        try:
-            for port in range(first, first + count):
-                probe = socket.socket()
-                probes.append(probe)
-                probe.bind(("127.0.0.1", port))
-            return first
-        except OSError:
-            continue
-        finally:
-            for probe in probes:
-                probe.close()
-    raise Broken(f"no {count} free ports in a row")
-
-
 def _headrace() -> Path:
     return Path(sys.executable).parent / "headrace"
 
@@ -202,7 +182,7 @@ class HeadraceSupervised(ClusterSystem):
             raise Missing(f"{_headrace()} is not there: run make setup first")
 
     def start(self, data: Path, settings: Mapping[str, str] | None = None) -> RunningCluster:
-        first = _free_ports(SIZE)
+        first = free_ports(SIZE)
         command = [str(_headrace()), "up", "--brokers", str(SIZE), "--listen", f"127.0.0.1:{first}"]
         command += ["--data", str(data)]
         for name, value in {**QUICK_DELETION, **(settings or {})}.items():
