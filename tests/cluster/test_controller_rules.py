@@ -64,21 +64,43 @@ class ControllerRules(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         for broker_id in (1, 2, 3):
-            self.register(broker_id, True, True)
+            self.register({broker_id: (True, True)})
 
-    @rule(broker_id=IDS, kept=st.booleans(), clean=st.booleans())
-    def register(self, broker_id: int, kept: bool, clean: bool) -> None:
-        self.epoch += 1
-        if self.image.alive(broker_id):
-            self.apply(brokers.fence(self.image, broker_id, self.allowed))
-        self.apply(brokers.register(self.image, Broker(broker_id, self.epoch, ()), self.allowed, kept, clean))
-        assert self.image.brokers[broker_id].active
+    @rule(came=st.dictionaries(IDS, st.tuples(st.booleans(), st.booleans()), min_size=1))
+    def register(self, came: dict[int, tuple[bool, bool]]) -> None:
+        self.apply(brokers.fence(self.image, list(came), self.allowed))
+        arrivals = []
+        for broker_id, (kept, clean) in came.items():
+            self.epoch += 1
+            arrivals.append(brokers.Arrival(Broker(broker_id, self.epoch, ()), kept, clean))
+        before = self.image
+        self.apply(brokers.register(self.image, arrivals, self.allowed))
+        assert all(self.image.brokers[broker_id].active for broker_id in came)
+        lost = {broker_id for broker_id, (kept, _) in came.items() if not kept}
+        if not self.unclean:
+            self.check_arrivals(before, lost)
 
-    @rule(broker_id=IDS)
-    def die(self, broker_id: int) -> None:
-        self.apply(brokers.fence(self.image, broker_id, self.allowed))
-        assert not self.image.alive(broker_id)
-        assert all(partition.leader != broker_id for _, _, partition in self.image.partitions_of(broker_id))
+    def check_arrivals(self, before: MetadataImage, lost: set[int]) -> None:
+        """Nobody who lost data leads what another member of the ISR may still have."""
+        for topic in self.image.topics.values():
+            for index, after in enumerate(topic.partitions):
+                known = before.topics[topic.name].partitions[index]
+                if known.leader == NO_LEADER and after.leader in lost:
+                    assert set(known.isr) <= lost
+                    assert after.isr == (after.leader,)
+
+    @rule(gone=st.sets(IDS, min_size=1))
+    def die(self, gone: set[int]) -> None:
+        before = self.image
+        gone = set(filter(self.image.alive, gone))
+        self.apply(brokers.fence(self.image, gone, self.allowed))
+        assert not any(map(self.image.alive, gone))
+        for topic in self.image.topics.values():
+            for index, partition in enumerate(topic.partitions):
+                assert partition.leader not in gone
+                if not self.unclean:
+                    known = before.topics[topic.name].partitions[index].isr
+                    assert set(partition.isr) == (set(known) - gone or set(known))
 
     @rule(broker_id=IDS)
     def begin_to_stop(self, broker_id: int) -> None:
@@ -119,6 +141,7 @@ class ControllerRules(RuleBasedStateMachine):
             return
         others = [replica for replica in partition.replicas if replica != partition.leader]
         resigns = data.draw(st.sampled_from([False, False, True]))
+        alone = partition.isr == (partition.leader,)
         isr = [
             *([] if resigns else [partition.leader]),
             *data.draw(st.lists(st.sampled_from(others), unique=True) if others else st.just([])),
@@ -147,9 +170,16 @@ class ControllerRules(RuleBasedStateMachine):
             assert set(reply.isr) == set(after.isr)
             assert (reply.leader_epoch, reply.partition_epoch) == (after.leader_epoch, after.partition_epoch)
             assert all(self.image.active(each) for each in isr)
-            assert not resigns
+            if resigns:
+                assert alone
+                assert not isr
+                assert (after.leader, after.isr) == (partition.leader, partition.isr)
+                assert after.leader_epoch > partition.leader_epoch
         elif reply.error_code != ErrorCode.NEW_LEADER_ELECTED:
             assert after == partition
+        elif resigns and not isr:
+            assert alone
+            assert self.unclean or not self.image.active(leader.id)
         elif resigns:
             assert after.leader in isr
             assert set(after.isr) <= set(isr) <= set(partition.isr)

@@ -8,11 +8,13 @@ import pytest
 from headrace.clock import SystemClock
 from headrace.cluster.changes import Change, TopicCreated, apply_changes
 from headrace.cluster.config_changes import ConfigOp, OpType
+from headrace.cluster.controller import CONTROLLER
 from headrace.cluster.image import ConfigResource, MetadataImage, ResourceType
 from headrace.cluster.join import join
 from headrace.cluster.node import ClusterNode
 from headrace.cluster.registration import Registration
 from headrace.cluster.sequence import CHANGES, SNAPSHOT_EVERY, load
+from headrace.cluster.store import Delete
 from headrace.config.broker import BrokerConfig
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.create_topics import CreatableTopic
@@ -247,6 +249,69 @@ async def test_a_broker_that_stops_in_good_order_hands_its_leaders_over_first(cl
     assert {partition.leader for partition in second.image.topics["both"].partitions} == {1}
     # Nobody else has these, so it leads them until it is gone.
     assert {partition.leader for partition in second.image.topics["alone"].partitions} == {1, 2}
+
+
+async def all_go_at_once(cluster: Cluster) -> None:
+    """As when the power fails: nobody is left to note who went first."""
+    for node in cluster.nodes.values():
+        for task in node._tasks:
+            task.cancel()
+    for node in cluster.nodes.values():
+        if node.controller is not None:
+            await node.controller.stop()
+    await cluster.close()
+    await cluster.open()
+
+
+async def two_in_sync(cluster: Cluster) -> int:
+    """Two brokers with a partition on both; returns the epoch of the first."""
+    first = await cluster.start(1)
+    await cluster.start(2)
+    await create(cluster.controller, "orders", 1, 2)
+    await cluster.settled()
+    epoch: int = first.broker_epoch
+    return epoch
+
+
+async def test_of_brokers_that_went_together_the_first_to_return_leads(cluster: Cluster) -> None:
+    await two_in_sync(cluster)
+    await all_go_at_once(cluster)
+    second = await cluster.start(2, stopped_cleanly=False)
+    partition = second.image.partition("orders", 0)
+    assert (partition.leader, partition.isr) == (2, (2,))
+    assert partition.leader_epoch > 0
+
+
+async def test_a_broker_back_first_without_its_data_waits_for_the_one_that_has_it(cluster: Cluster) -> None:
+    await two_in_sync(cluster)
+    await all_go_at_once(cluster)
+    first = await cluster.start(1, kept_its_data=False, stopped_cleanly=False)
+    partition = first.image.partition("orders", 0)
+    assert (partition.leader, partition.isr) == (-1, (2,))
+    second = await cluster.start(2, stopped_cleanly=False)
+    partition = second.image.partition("orders", 0)
+    assert (partition.leader, partition.isr) == (2, (2,))
+
+
+async def test_a_broker_back_first_with_an_old_copy_of_its_data_waits_too(cluster: Cluster) -> None:
+    """A backup may even have been stopped cleanly; but it does not know the broker's last epoch."""
+    epoch = await two_in_sync(cluster)
+    await all_go_at_once(cluster)
+    first = await cluster.start(1, previous_epoch=epoch - 1)
+    partition = first.image.partition("orders", 0)
+    assert (partition.leader, partition.isr) == (-1, (2,))
+
+
+async def test_a_controller_that_sees_another_in_office_answers_no_more(cluster: Cluster) -> None:
+    """Until it wrote something it would not notice, and tell leaders what it knows for ever."""
+    first = await cluster.start(1)
+    second = await cluster.start(2)
+    old = first.controller
+    assert old is not None
+    await second._store.commit([Delete(CONTROLLER)])
+    await asyncio.wait_for(second.until(lambda image: image.controller_epoch > old.epoch), 20)
+    await asyncio.wait_for(first.until(lambda image: image.controller_epoch > old.epoch), 20)
+    assert not old.active
 
 
 async def test_a_broker_is_forgotten_for_good_unless_it_is_alive(cluster: Cluster) -> None:

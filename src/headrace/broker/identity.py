@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from headrace.log.manager import LogManager
 
 FIRST_BROKER = 1
 BOOT_ID = "headrace.boot.id"
+BROKER_EPOCH = "headrace.broker.epoch"
+
+log = logging.getLogger("headrace.broker")
 
 
 class StartError(Exception):
@@ -28,12 +32,15 @@ class Identity:
     """A data directory is empty: whatever this broker held before, it does not any more."""
     rebooted: bool = False
     """The machine was started anew since this broker last started: what was not on disk is gone."""
+    previous_epoch: int = -1
+    """The oldest epoch in which this broker last used one of the directories; -1 when one does not say."""
 
 
 def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
     """What the data directories say, and the settings where they say nothing; StartError when they disagree."""
     broker_id, cluster_id, directory_id, new = config.node_id, None, None, False
     rebooted = False
+    epochs = []
     for directory in logs.online_directories:
         meta = directory.read_meta()
         stored_id = meta.get("node.id") or meta.get("broker.id")
@@ -50,6 +57,7 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
             raise StartError(f"{directory.path} belongs to another cluster than the other data directories.")
         cluster_id = meta.get("cluster.id") or cluster_id
         directory_id = directory_id or meta.get("directory.id")
+        epochs.append(int(meta.get(BROKER_EPOCH, -1)))
         rebooted = rebooted or meta.get(BOOT_ID) not in (None, _boot_id())
     return Identity(
         FIRST_BROKER if broker_id is None else broker_id,
@@ -57,10 +65,11 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
         directory_id or format_id(random_id()),
         new,
         rebooted,
+        min(epochs, default=-1),
     )
 
 
-def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str) -> None:
+def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str, broker_epoch: int) -> None:
     """Write down what is now certain, or refuse data of another cluster."""
     if identity.cluster_id not in (None, cluster_id):
         raise StartError(
@@ -75,12 +84,22 @@ def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str) -> N
             "cluster.id": cluster_id,
             "node.id": str(identity.broker_id),
             "directory.id": meta.get("directory.id", own),
+            BROKER_EPOCH: str(broker_epoch),
         }
         boot_id = _boot_id()
         if boot_id is not None:
             certain[BOOT_ID] = boot_id
         if {name: meta.get(name) for name in certain} != certain:
             directory.write_meta({**meta, **certain})
+
+
+def note_registration(logs: LogManager, broker_epoch: int) -> None:
+    """The broker goes on in a new epoch. Where that cannot be written, its next start counts as one with an old copy."""
+    for directory in logs.online_directories:
+        try:
+            directory.write_meta({**directory.read_meta(), BROKER_EPOCH: str(broker_epoch)})
+        except OSError as error:
+            log.warning("the epoch of this broker cannot be kept in %s: %s", directory.path, error)
 
 
 def _boot_id() -> str | None:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from headrace.broker.authorizer import AllowAll, Authorizer
 from headrace.broker.dispatch import Dispatcher
-from headrace.broker.identity import Identity, StartError, confirm_identity, read_identity
+from headrace.broker.identity import Identity, StartError, confirm_identity, note_registration, read_identity
 from headrace.broker.server import Limits, Server
 from headrace.broker.services import Services
 from headrace.clock import Clock, SystemClock
@@ -100,7 +100,8 @@ class Node:
         )
         undo.push_async_callback(self.cluster.stop)
         self.cluster.link = self.peers.call
-        confirm_identity(self.logs, identity, self.cluster.image.cluster_id)
+        confirm_identity(self.logs, identity, self.cluster.image.cluster_id, self.cluster.broker_epoch)
+        self.cluster.on_registered = lambda epoch: self._disk.submit(note_registration, self.logs, epoch)
         self._follow_settings()
         undo.push_async_callback(replication.stop)
         await self._serve(sockets)
@@ -175,6 +176,7 @@ class Node:
             # Killed, a broker has everything it wrote; a machine that went down may not.
             kept_its_data=not identity.new and (clean or not identity.rebooted),
             stopped_cleanly=clean,
+            previous_epoch=identity.previous_epoch,
         )
 
     def _follow_settings(self) -> None:

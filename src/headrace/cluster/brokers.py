@@ -5,12 +5,12 @@ Pure functions from an image to the changes that answer the event.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence, Set
+from dataclasses import dataclass, replace
 
 from headrace.cluster.changes import BrokerChanged, BrokerUnregistered, Change
 from headrace.cluster.elections import Election, next_state
-from headrace.cluster.image import NO_LEADER, Broker, MetadataImage
+from headrace.cluster.image import NO_LEADER, Broker, MetadataImage, Partition
 from headrace.cluster.outcome import Outcome, PartitionEdits
 from headrace.wire.errors import ErrorCode, KafkaError
 
@@ -18,43 +18,76 @@ Unclean = Callable[[str], bool]
 """Whether a topic allows unclean election."""
 
 
-def register(
-    image: MetadataImage, broker: Broker, unclean: Unclean, kept_its_data: bool, stopped_cleanly: bool
-) -> list[Change]:
-    """A broker registered: it is alive from here on, and partitions without a leader may find one in it.
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A broker that registered, and what it says of its data."""
 
-    A broker that `kept_its_data` not (an empty disk, a machine that crashed) leaves every ISR that has another member before
-    it could be elected. One that did not stop cleanly leads on only under a new epoch.
+    broker: Broker
+    kept_its_data: bool = True
+    """False with an empty disk, an older copy of it, or after a crash of the machine: it may lack what it confirmed."""
+    stopped_cleanly: bool = True
+
+
+def register(image: MetadataImage, came: Sequence[Arrival], unclean: Unclean) -> list[Change]:
+    """Brokers registered: they are alive from here on, and partitions without a leader may find one in them.
+
+    One that has not kept its data leaves every ISR that has another member before it could be elected. One that did not stop
+    cleanly leads on only under a new epoch.
     """
+    changes: list[Change] = [
+        BrokerChanged(replace(each.broker, fenced=False, in_controlled_shutdown=False)) for each in came
+    ]
+    ids = {each.broker.id for each in came}
+    lost = {each.broker.id for each in came if not each.kept_its_data}
+    unsure = lost | {each.broker.id for each in came if not each.stopped_cleanly}
+    active = _active(image) | ids
     edits = PartitionEdits()
-    acceptable = (_active(image) | {broker.id}).__contains__
-    for topic, index, partition in image.partitions_of(broker.id):
-        isr = partition.isr
-        if not kept_its_data and broker.id in isr:
-            isr = tuple(member for member in isr if member != broker.id)
-        led = partition.leader == broker.id
-        if not led and partition.leader != NO_LEADER and isr == partition.isr:
-            continue
-        # Alone and stopped cleanly, it is where it was; otherwise someone may hold what it no longer has.
-        new_epoch = led and (len(partition.replicas) > 1 or not (stopped_cleanly and kept_its_data))
-        state = next_state(
-            partition,
-            acceptable,
-            election=Election.UNCLEAN if unclean(topic.name) else Election.ONLINE,
-            isr=isr,
-            new_epoch=new_epoch,
-        )
-        edits.put(topic, index, state)
-    return [BrokerChanged(replace(broker, fenced=False, in_controlled_shutdown=False)), *edits.changes()]
+    for topic in image.topics.values():
+        for index, partition in enumerate(topic.partitions):
+            if ids.isdisjoint(partition.replicas):
+                continue
+            led = partition.leader in ids
+            isr = _trusted(partition, lost, active)
+            if not led and partition.leader != NO_LEADER and isr == partition.isr:
+                continue
+            # Alone and stopped cleanly, it is where it was; otherwise someone may hold what it no longer has.
+            new_epoch = led and (len(partition.replicas) > 1 or partition.leader in unsure)
+            state = next_state(
+                partition,
+                active.__contains__,
+                election=Election.UNCLEAN if unclean(topic.name) else Election.ONLINE,
+                isr=isr,
+                new_epoch=new_epoch,
+            )
+            edits.put(topic, index, state)
+    return changes + edits.changes()
 
 
-def fence(image: MetadataImage, broker_id: int, unclean: Unclean) -> list[Change]:
-    """A broker is gone: others lead what it led, and it is out of every ISR that has another member."""
-    broker = image.brokers.get(broker_id)
-    if broker is None or broker.fenced:
-        return []
-    changes: list[Change] = [BrokerChanged(replace(broker, fenced=True, in_controlled_shutdown=False))]
-    return changes + _without(image, broker_id, unclean).changes()
+def _trusted(partition: Partition, lost: Set[int], active: Set[int]) -> tuple[int, ...]:
+    """The ISR without those who lost their data, and, where it has no leader but can, without those still away."""
+    isr = tuple(member for member in partition.isr if member not in lost)
+    if partition.leader == NO_LEADER:
+        if isr:
+            # Of members who went together the first to return lead; the others have to catch up with them.
+            return tuple(member for member in isr if member in active) or isr
+        # All that is left of the last members: the first of them leads, and the others follow what it has.
+        return tuple(member for member in partition.replicas if member in partition.isr and member in active)[
+            :1
+        ]
+    return isr
+
+
+def fence(image: MetadataImage, gone: Collection[int], unclean: Unclean) -> list[Change]:
+    """Brokers are gone: others lead what they led, and they are out of every ISR that has another member.
+
+    Where all members went together all stay on record, since each has what is committed: the first of them to return with its
+    data leads.
+    """
+    known = [image.brokers[broker_id] for broker_id in gone if image.alive(broker_id)]
+    changes: list[Change] = [
+        BrokerChanged(replace(broker, fenced=True, in_controlled_shutdown=False)) for broker in known
+    ]
+    return changes + _without(image, {broker.id for broker in known}, unclean).changes()
 
 
 def begin_shutdown(image: MetadataImage, broker_id: int, unclean: Unclean) -> Outcome[int]:
@@ -84,18 +117,21 @@ def unregister(image: MetadataImage, broker_id: int, unclean: Unclean) -> list[C
     broker = image.brokers.get(broker_id)
     if broker is None:
         raise _not_registered(broker_id)
-    return [*_without(image, broker_id, unclean).changes(), BrokerUnregistered(broker_id)]
+    return [*_without(image, {broker_id}, unclean).changes(), BrokerUnregistered(broker_id)]
 
 
-def _without(image: MetadataImage, broker_id: int, unclean: Unclean) -> PartitionEdits:
+def _without(image: MetadataImage, gone: Set[int], unclean: Unclean) -> PartitionEdits:
     edits = PartitionEdits()
-    acceptable = (_active(image) - {broker_id}).__contains__
-    for topic, index, partition in image.partitions_of(broker_id):
-        if broker_id not in partition.isr and partition.leader != broker_id:
-            continue
-        others = tuple(member for member in partition.isr if member != broker_id)
-        election = Election.UNCLEAN if unclean(topic.name) else Election.ONLINE
-        edits.put(topic, index, next_state(partition, acceptable, election=election, isr=others))
+    if not gone:
+        return edits
+    acceptable = (_active(image) - gone).__contains__
+    for topic in image.topics.values():
+        for index, partition in enumerate(topic.partitions):
+            others = tuple(member for member in partition.isr if member not in gone)
+            if len(others) == len(partition.isr) and partition.leader not in gone:
+                continue
+            election = Election.UNCLEAN if unclean(topic.name) else Election.ONLINE
+            edits.put(topic, index, next_state(partition, acceptable, election=election, isr=others))
     return edits
 
 

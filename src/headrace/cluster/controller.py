@@ -307,26 +307,9 @@ class Controller:
             image = apply_changes(image, image.offset, made)
 
         unclean = self._unclean(image)
-        for broker_id, broker in image.brokers.items():
-            if broker_id not in registered and not broker.fenced:
-                log.info("broker %d is gone", broker_id)
-                note(brokers.fence(image, broker_id, unclean))
-        for broker_id, (epoch, registration) in registered.items():
-            known = image.brokers.get(broker_id)
-            if known is None or known.fenced or known.epoch != epoch:
-                log.info("broker %d registered, epoch %d", broker_id, epoch)
-                if known is not None and not known.fenced and len(registered) > 1:
-                    # It went and came back unseen: between the two it led nothing.
-                    note(brokers.fence(image, broker_id, unclean))
-                note(
-                    brokers.register(
-                        image,
-                        registration.broker(epoch),
-                        unclean,
-                        registration.kept_its_data,
-                        registration.stopped_cleanly,
-                    )
-                )
+        note(brokers.fence(image, _gone(image, registered), unclean))
+        note(brokers.register(image, _came(image, registered), unclean))
+        for broker_id, (_, registration) in registered.items():
             if registration.stopping and not image.brokers[broker_id].in_controlled_shutdown:
                 outcome = brokers.begin_shutdown(image, broker_id, unclean)
                 log.info(
@@ -435,6 +418,38 @@ class Controller:
                 return await read_head(self._store)
             except UnavailableError:
                 await self._clock.sleep(RETRY_SECONDS)
+
+
+def _gone(image: MetadataImage, registered: Mapping[int, tuple[int, Registration]]) -> list[int]:
+    """Brokers that went. One that is back already went too: between its two lives it led nothing."""
+    gone = []
+    for broker_id, broker in image.brokers.items():
+        epoch = registered[broker_id][0] if broker_id in registered else None
+        if broker.fenced or epoch == broker.epoch:
+            continue
+        log.info("broker %d is gone", broker_id)
+        if epoch is None or len(image.brokers) > 1:  # A broker that is all there is leads on.
+            gone.append(broker_id)
+    return gone
+
+
+def _came(image: MetadataImage, registered: Mapping[int, tuple[int, Registration]]) -> list[brokers.Arrival]:
+    """Brokers that registered since `image`."""
+    came = []
+    for broker_id, (epoch, registration) in registered.items():
+        known = image.brokers.get(broker_id)
+        if known is None or known.fenced or known.epoch != epoch:
+            log.info("broker %d registered, epoch %d", broker_id, epoch)
+            # Data of a life before the last one known is an old copy, put in the place of what was lost.
+            old_copy = known is not None and 0 <= registration.previous_epoch < known.epoch
+            came.append(
+                brokers.Arrival(
+                    registration.broker(epoch),
+                    registration.kept_its_data and not old_copy,
+                    registration.stopped_cleanly,
+                )
+            )
+    return came
 
 
 def _not_controller() -> KafkaError:

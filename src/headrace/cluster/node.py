@@ -74,6 +74,8 @@ class ClusterNode:
         self.lone = lone
         """No other broker can ever join: the store is inside this process."""
         self.admin = Admin(self, clock)
+        self.on_registered: Callable[[int], object] | None = None
+        """Told the new epoch when this broker has registered again, after a lost session."""
         self.link: Link | None = None
         """How to ask another broker; without it only this broker's own controller can be asked."""
         self.controller: Controller | None = None
@@ -192,6 +194,9 @@ class ClusterNode:
 
     def _advance(self, image: MetadataImage, changes: Sequence[Change]) -> None:
         old, self.image = self.image, image
+        if self.controller is not None and image.controller_epoch > self.controller.epoch:
+            # Its next write would fail; but it must not go on answering from what it knew until it writes.
+            self.controller.depose()
         if image.configs is not old.configs:
             self.config = self.config.with_dynamic(
                 image.cluster_configs(), image.broker_configs(self.broker_id)
@@ -262,6 +267,8 @@ class ClusterNode:
                 await self._clock.sleep(RETRY_SECONDS)
                 self._session_lost.set()
                 continue
+            if self.on_registered is not None:
+                self.on_registered(self.broker_epoch)
             self._head_changed.set()
             self._office_changed.set()
 

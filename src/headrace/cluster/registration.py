@@ -22,6 +22,8 @@ class Registration:
     kept_its_data: bool = True
     """False when the disk is new or the machine crashed: what others have acknowledged may be missing."""
     stopped_cleanly: bool = True
+    previous_epoch: int = -1
+    """The epoch of the life that last used the data, as the data say; -1 when they say nothing."""
     stopping: bool = False
     """Asks the controller to move leadership away."""
 
@@ -38,6 +40,7 @@ class Registration:
                 "host": self.host,
                 "kept_its_data": self.kept_its_data,
                 "stopped_cleanly": self.stopped_cleanly,
+                "previous_epoch": self.previous_epoch,
                 "stopping": self.stopping,
             }
         ).encode()
@@ -53,12 +56,13 @@ class Registration:
             fields["host"],
             fields["kept_its_data"],
             fields["stopped_cleanly"],
+            fields.get("previous_epoch", -1),  # Brokers of an older version do not say.
             fields["stopping"],
         )
 
     def after_lost_session(self) -> Registration:
         """The same broker, which never stopped, registering again."""
-        return replace(self, kept_its_data=True, stopped_cleanly=False, stopping=False)
+        return replace(self, kept_its_data=True, stopped_cleanly=False, previous_epoch=-1, stopping=False)
 
     def broker(self, epoch: int) -> Broker:
         return Broker(self.broker_id, epoch, self.endpoints, self.rack, self.host)
