@@ -198,7 +198,7 @@ class LogMaintenance:
         if self.observer is not None and not self.observer.reopening(log):
             return
         try:
-            await self._in_thread(log.reopen)
+            await self._in_thread(self.manager.bring_back, log)
         except KafkaError as error:
             logger.warning("%s", error.message)
             return

@@ -72,6 +72,8 @@ class LogManager:
         self._by_directory: dict[str, dict[TopicPartition, PartitionLog]] = {
             directory.path: {} for directory in self.directories
         }
+        self._unmade: set[PartitionLog] = set()
+        """Logs that have nothing on the disk, because it failed when they were to be made."""
 
     # Opening
 
@@ -180,28 +182,56 @@ class LogManager:
     def create(
         self, topic: str, partition: int, config: LogConfig, topic_id: uuid.UUID | None = None
     ) -> PartitionLog:
-        """Make a partition's log, in the directory that has the fewest; one that is there is returned."""
+        """Make a partition's log, in the directory that has the fewest; one that is there is returned.
+
+        Where it cannot be made it is offline, and made when it is brought back.
+        """
         known = self._logs.get((topic, partition))
         if known is not None:
             return known
-        online = self.online_directories
-        if not online:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "Every data directory is offline.")
-        directory = min(online, key=lambda directory: len(self._by_directory[directory.path]))
+        directory = min(
+            self.online_directories or self.directories,
+            key=lambda directory: len(self._by_directory[directory.path]),
+        )
         path = directory.partition_path(topic, partition)
+        log = PartitionLog(self.environment, path, topic, partition, config, None, topic_id)
+        self._add(directory, log)
+        self._unmade.add(log)
+        if directory.offline_reason is not None:
+            log.take_offline(f"its data directory failed: {directory.offline_reason}")
+            return log
+        try:
+            self._make(log)
+            log.load()
+        except KafkaError as error:
+            logger.error("%s", error.message)
+        return log
+
+    def bring_back(self, log: PartitionLog) -> None:
+        """Try a log that is offline again; KAFKA_STORAGE_ERROR when the disk still refuses. May run in a thread."""
+        if log in self._unmade:
+            self._make(log)
+        log.reopen()
+
+    def _make(self, log: PartitionLog) -> None:
         files = self.environment.files
         try:
-            files.make_directory(path)
-            if topic_id is not None:
-                write_partition_metadata(files, path, topic_id)
+            if log.topic_id is not None:
+                self._put_away_another(log, log.topic_id)
+                files.make_directory(log.directory)
+                write_partition_metadata(files, log.directory, log.topic_id)
+            else:
+                files.make_directory(log.directory)
         except OSError as error:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be made: {error}."
-            ) from None
-        log = PartitionLog(self.environment, path, topic, partition, config, None, topic_id)
-        log.load()
-        self._add(directory, log)
-        return log
+            raise log.fail(f"it cannot be made: {error}") from None
+        self._unmade.discard(log)
+
+    def _put_away_another(self, log: PartitionLog, topic_id: uuid.UUID) -> None:
+        """What a topic of the same name has left behind, when its deletion failed, is not this one's."""
+        if read_partition_metadata(self.environment.files, log.directory) not in (None, topic_id):
+            target = self.directory_of(log).deleted_path(log.topic, log.partition)
+            self.environment.files.rename(log.directory, target)
+            self.environment.trash.put(target, self.environment.clock.now_ms())
 
     def delete(self, topic: str, partition: int) -> None:
         """Take a partition out of service at once; its files go after file.delete.delay.ms."""
@@ -210,6 +240,10 @@ class LogManager:
             return
         directory = self.directory_of(log)
         del self._by_directory[directory.path][topic, partition]
+        if log in self._unmade:
+            self._unmade.discard(log)
+            log.retire("the partition was deleted")
+            return
         target = directory.deleted_path(topic, partition)
         try:
             log.move(target)
