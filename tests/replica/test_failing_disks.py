@@ -119,3 +119,124 @@ def test_a_log_that_failed_is_not_led_again_while_others_in_sync_have_more(clust
     until(lambda: state(cluster, "sick").leader == 2, "broker 2 leads")
     cluster[1].run(lambda node: node.maintenance.retry_offline())
     until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 1 is back in the ISR")
+
+
+def replicas_are_equal(cluster):
+    contents = [next((broker.data / "sick-0").glob("*.log")).read_bytes() for broker in cluster]
+    return contents[0] == contents[1]
+
+
+def cut_to_one_batch(log):
+    """As a disk that lost the last writes: only the first batch is left."""
+    path = next(Path(log).glob("*.log"))
+    size = 12 + int.from_bytes(path.read_bytes()[8:12], "big")
+    os.truncate(path, size)
+
+
+def epoch_of(cluster, broker):
+    async def look(node):
+        return node.replicas.image.partition("sick", 0).leader_epoch
+
+    return cluster[broker].run(look)
+
+
+def alone_with_more_than_it_keeps(cluster):
+    """Broker 1 leads and is the only one in sync; broker 2, which is down, has all records of the same term."""
+    for number in range(5):
+        produce(cluster, "sick", b"first history %d" % number)
+    until(lambda: end(cluster, 2, "sick") == 5, "broker 2 has everything")
+    cluster[2].kill()
+    until(lambda: state(cluster, "sick").isrs == [1], "broker 1 is alone in sync")
+    return epoch_of(cluster, 1)
+
+
+def go_on_with_another_history(cluster):
+    """Past the end of what broker 2 has, so that nothing but the epoch tells the two apart."""
+    for number in range(10):
+        produce(cluster, "sick", b"second history %d" % number)
+    cluster[2].start()
+    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 2 is back in the ISR")
+    until(lambda: replicas_are_equal(cluster), "both have one history")
+    assert end(cluster, 2, "sick") == 11
+
+
+def test_the_last_replica_in_sync_leads_on_in_a_new_epoch_when_its_log_comes_back_shorter(cluster):
+    epoch = alone_with_more_than_it_keeps(cluster)
+
+    async def fail(node):
+        log = node.logs.get("sick", 0)
+        log.take_offline("the disk failed")
+        cut_to_one_batch(log.directory)
+        # Not in the term that it has lost records of.
+        await node.maintenance.retry_offline()
+        return log.offline_reason
+
+    assert cluster[1].run(fail) == "the disk failed"
+    until(lambda: epoch_of(cluster, 1) > epoch, "its term has ended")
+    cluster[1].run(lambda node: node.maintenance.retry_offline())
+    assert end(cluster, 1, "sick") == 1
+    go_on_with_another_history(cluster)
+
+
+def test_the_last_replica_in_sync_leads_on_in_a_new_epoch_when_it_comes_back_with_less(cluster):
+    epoch = alone_with_more_than_it_keeps(cluster)
+    cluster[1].kill()
+    cut_to_one_batch(cluster[1].data / "sick-0")
+    cluster[1].start()
+    until(lambda: state(cluster, "sick").leader == 1, "broker 1 leads again")
+    assert epoch_of(cluster, 1) > epoch
+    go_on_with_another_history(cluster)
+
+
+def test_a_follower_whose_log_fails_leaves_the_isr_of_a_quiet_partition(cluster):
+    for topic in ("sick", "sound"):
+        produce(cluster, topic, b"before")
+
+    async def fail_and_retry(node):
+        log = node.logs.get("sick", 0)
+        log.take_offline("the disk failed")
+        # It counts as one that has everything, and may come back with less.
+        await node.maintenance.retry_offline()
+        return log.offline_reason
+
+    assert cluster[2].run(fail_and_retry) == "the disk failed"
+    until(lambda: state(cluster, "sick").isrs == [1], "it leaves the ISR though nothing is written")
+    cluster[2].run(lambda node: node.maintenance.retry_offline())
+    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "it is back in the ISR")
+
+
+def test_a_leader_that_cannot_make_its_log_lets_another_lead_and_makes_it_later(cluster, disks):
+    disks[1].where, disks[1].write_error = "fresh-0", errno.EIO
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic("fresh", 1, replica_assignment=[[1, 2]])])["fresh"].result(30)
+    produce(cluster, "fresh", b"goes on")  # Delivered only when broker 2 leads.
+    disks[1].heal()
+    cluster[1].run(lambda node: node.maintenance.retry_offline())
+    until(lambda: set(state(cluster, "fresh").isrs) == {1, 2}, "broker 1 has its log and is in sync")
+    assert end(cluster, 1, "fresh") == 1
+
+
+def test_what_a_deleted_topic_left_behind_is_not_found_in_a_new_one_of_its_name(cluster, disks, monkeypatch):
+    produce(cluster, "sick", b"old")
+    until(lambda: end(cluster, 2, "sick") == 1, "broker 2 has it")
+
+    def refuse(source, target):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), source)
+
+    monkeypatch.setattr(
+        type(disks[2]),
+        "rename",
+        lambda files, *paths: (
+            refuse(*paths) if files is disks[2] and paths[0].endswith("sick-0") else os.replace(*paths)
+        ),
+    )
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    admin.delete_topics(["sick"])["sick"].result(30)
+    admin.create_topics([NewTopic("sick", 1, replica_assignment=[[1, 2]])])["sick"].result(30)
+    produce(cluster, "sick", b"new", acks="1")
+    monkeypatch.undo()
+    until(lambda: state(cluster, "sick").isrs == [1], "broker 2 has no log for it")
+    cluster[2].run(lambda node: node.maintenance.retry_offline())
+    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 2 is in sync")
+    assert replicas_are_equal(cluster)
+    assert b"old" not in next((cluster[2].data / "sick-0").glob("*.log")).read_bytes()

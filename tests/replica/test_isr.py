@@ -51,6 +51,46 @@ async def test_a_follower_that_asks_outside_the_log_has_not_caught_up(make_parti
     assert partition.log.high_watermark == 1
 
 
+def test_a_follower_that_no_longer_asks_for_a_partition_is_late_though_it_is_heard_from():
+    """It has named the partition once and everything in it; then its log failed, and others of its logs go on."""
+    led = leadership()
+    led.followers[2].left()
+    assert led.laggards(0, 100.0, LONGEST, {2: 99.9, 3: 99.9}) == {2}
+    led.isr = frozenset({1, 3})
+    assert not led.may_join(2, high_watermark=0)
+    led.followers[2].fetched(0, 0, 1, 101.0)
+    assert led.may_join(2, high_watermark=0)
+
+
+async def test_a_failed_log_commits_nothing(make_partition):
+    partition = make_partition("orders", replicas=(1, 2))
+    partition.append(memoryview(bytearray(batch(b"a"))))
+    partition.log.take_offline("a fault that a test put here")
+    told = []
+    partition.when_committed(0, told.append)
+    partition.take_role(PartitionState((1, 2), (1,), leader=1, partition_epoch=1), 1, 1.0)
+    assert told == [], "the record may be lost"
+    partition.log_failed()
+    assert told == [ErrorCode.KAFKA_STORAGE_ERROR]
+
+
+async def test_a_log_that_failed_in_a_term_needs_another_to_come_back_in(make_partition):
+    partition = make_partition("orders", replicas=(1, 2))
+    partition.append(memoryview(bytearray(batch(b"a"))))
+    partition.log.take_offline("a fault that a test put here")
+    assert partition.needs_new_term
+    with pytest.raises(KafkaError, match="a fault"):
+        partition.take_role(PartitionState((1, 2), (1,), 1, leader_epoch=1, partition_epoch=1), 1, 1.0)
+    assert not partition.needs_new_term
+    partition.log.reopen()
+    partition.log_returned()
+    assert partition.end_offset_for_epoch(0) == (0, 1)
+    partition.append(memoryview(bytearray(batch(b"b"))))
+    assert partition.log.latest_epoch == 1
+    partition.log.take_offline("another fault that a test put here")
+    assert partition.needs_new_term
+
+
 class Controller:
     """Answers as it is told to, or breaks."""
 
@@ -106,8 +146,9 @@ async def test_a_proposal_that_may_have_been_accepted_counts_until_the_image_tel
     assert partition.log.high_watermark == 1
 
 
-async def test_a_refused_proposal_is_withdrawn(shrunk):
-    partition, controller, changes = shrunk([ErrorCode.INELIGIBLE_REPLICA])
+@pytest.mark.parametrize("refusal", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST])
+async def test_a_refused_proposal_is_withdrawn(shrunk, refusal):
+    partition, controller, changes = shrunk([refusal])
     changes.propose(partition, frozenset({1, 2, 3}))
     await answered(controller, changes, 1)
     assert partition.leadership.proposed is None

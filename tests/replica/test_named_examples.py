@@ -84,7 +84,7 @@ def pull(follower, leader):
         Directory(leader), by_id=False, version=17, replica_id=follower.number, isolation=0, max_bytes=1 << 20
     )
     if not fetcher.diverges(leader.partition, entry):
-        leader.partition.follower_fetched(follower.number, log.log_end_offset, 1, now=0.0)
+        entry.noted = leader.partition.follower_fetched(follower.number, log.log_end_offset, 1, now=0.0)
     ((_, reply),), _, _ = fetcher.read([entry], nowait=False)
     assert reply.error_code == 0, ErrorCode(reply.error_code)
     if reply.diverging_epoch is not None:
@@ -111,6 +111,25 @@ def test_a_follower_that_the_leader_has_not_heard_of_is_told_to_ask_again(pair):
     with pytest.raises(AssertionError, match="UNKNOWN_LEADER_EPOCH"):
         pull(follower, leader)
     assert follower.partition.log.log_end_offset == 0
+
+
+def test_a_follower_whose_place_was_not_noted_is_told_so_though_the_leader_has_heard_of_it_since(pair):
+    """The disk was slow: between the follower's asking and the answer the leader learned of it."""
+    leader, follower = pair
+    leader.role(1, 0, [1], replicas=[1])
+    leader.append(b"x")
+    entry = FetchEntry(b"t", 0)
+    entry.ask(0, 1 << 20, 0, -1)
+    entry.noted = leader.partition.follower_fetched(follower.number, 0, 1, now=0.0)
+    leader.partition.take_role(PartitionState((1, 2), (1,), 1, 0, partition_epoch=1), 1, now=0.0)
+    fetcher = Fetcher(
+        Directory(leader), by_id=False, version=17, replica_id=2, isolation=0, max_bytes=1 << 20
+    )
+    ((_, reply),), _, _ = fetcher.read([entry], nowait=False)
+    assert reply.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    entry.noted = leader.partition.follower_fetched(follower.number, 0, 1, now=0.0)
+    ((_, reply),), _, _ = fetcher.read([entry], nowait=False)
+    assert reply.error_code == 0
 
 
 def test_the_log_end_offset_is_that_of_the_next_record(pair):

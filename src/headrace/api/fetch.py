@@ -111,7 +111,7 @@ class _Fetch:
         self._session = self._open_session(request, by_id, follower=replica_id >= 0)
         self._entries = self._read_entries(request)
         if replica_id >= 0 and context.may_on_cluster(Operation.CLUSTER_ACTION):
-            self._note_follower(replica_id, request.replica_state.replica_epoch)
+            self._note_follower(replica_id, request)
 
     def _open_session(self, request: FetchRequest, by_id: bool, follower: bool) -> FetchSession | None:
         sessions = self._context.services.sessions
@@ -152,19 +152,42 @@ class _Fetch:
                     session.forget(name, index)
         return entries
 
-    def _note_follower(self, replica_id: int, broker_epoch: int) -> None:
-        replicas = self._context.services.replicas
-        places = []
+    def _note_follower(self, replica_id: int, request: FetchRequest) -> None:
+        replication = self._context.services.replicas.replication
+        if replication is None:
+            return
+        named = []
         for entry in self._entries:
-            try:
-                partition = replicas.find(entry.topic, entry.index, self._fetcher.by_id)
-            except KafkaError:
-                continue
+            partition = self._find(entry.topic, entry.index)
             # A follower that does not know this epoch yet may still hold records this log does not have.
-            if entry.leader_epoch == partition.leader_epoch and not self._fetcher.diverges(partition, entry):
-                places.append((partition, entry.offset, entry.log_start_offset))
-        if replicas.replication is not None:
-            replicas.replication.fetched(replica_id, broker_epoch, places)
+            if (
+                partition is not None
+                and entry.leader_epoch == partition.leader_epoch
+                and not self._fetcher.diverges(partition, entry)
+            ):
+                epoch = request.replica_state.replica_epoch
+                entry.noted = replication.fetched(
+                    partition, replica_id, epoch, entry.offset, entry.log_start_offset
+                )
+                if entry.noted:
+                    named.append(partition)
+        forgotten = (
+            self._find(topic.topic_id.bytes if self._fetcher.by_id else topic.topic.encode(), index)
+            for topic in request.forgotten_topics_data
+            for index in topic.partitions
+        )
+        replication.heard_from(
+            replica_id,
+            anew=request.session_epoch <= INITIAL_EPOCH,
+            named=named,
+            forgotten=(partition for partition in forgotten if partition is not None),
+        )
+
+    def _find(self, topic: bytes, index: int) -> Partition | None:
+        try:
+            return self._context.services.replicas.find(topic, index, self._fetcher.by_id)
+        except KafkaError:
+            return None
 
     def start(self) -> None:
         self._look(self._first_look)

@@ -1,13 +1,15 @@
 """AlterPartition: a leader asks to shrink or grow its ISR, and the controller checks that it may.
 
-A leader that leaves itself out resigns: its log failed, and another member of the ISR is to lead.
+A leader that leaves itself out resigns: its log failed, and another member of the ISR is to lead. When it is the only member it
+asks for an empty ISR, and stays the leader in a new epoch: its log may come back without records of the old one that others
+have, and may then not give their offsets to other records in that epoch.
 """
 
 from __future__ import annotations
 
 from headrace.cluster.brokers import Unclean
 from headrace.cluster.elections import Election, next_state
-from headrace.cluster.image import MetadataImage, Partition
+from headrace.cluster.image import NO_LEADER, MetadataImage, Partition
 from headrace.cluster.outcome import Outcome, PartitionEdits
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.alter_partition import (
@@ -44,13 +46,17 @@ def alter_partition(
             if partition is None or error is not ErrorCode.NONE:
                 parts.append(PartitionReply(index, error))
                 continue
-            state = next_state(
-                partition,
-                image.active,
-                election=Election.UNCLEAN if unclean(topic.name) else Election.ONLINE,
-                isr=[replica.broker_id for replica in wanted],
-                recovering=data.leader_recovery_state == RECOVERING,
-            )
+            election = Election.UNCLEAN if unclean(topic.name) else Election.ONLINE
+            if wanted:
+                state = next_state(
+                    partition,
+                    image.active,
+                    election=election,
+                    isr=[replica.broker_id for replica in wanted],
+                    recovering=data.leader_recovery_state == RECOVERING,
+                )
+            else:
+                state = _without_its_log(image, partition, election)
             edits.put(topic, index, state)
             if state.leader != request.broker_id:
                 # The ISR finished a reassignment that moved the lead; the old leader must look again.
@@ -68,6 +74,17 @@ def alter_partition(
             )
         replies.append(TopicReply(topic_data.topic_id, parts))
     return Outcome(AlterPartitionResponse(topics=replies), edits.changes())
+
+
+def _without_its_log(image: MetadataImage, partition: Partition, election: Election) -> Partition:
+    """The only member of the ISR lost its log, for now or for good: it leads on in a new epoch, or another uncleanly."""
+    if election is Election.UNCLEAN:
+        state = next_state(
+            partition, lambda each: each != partition.leader and image.active(each), election=election
+        )
+        if state.leader != NO_LEADER:
+            return state
+    return next_state(partition, image.active, new_epoch=True)
 
 
 def _refusal(
@@ -91,8 +108,9 @@ def _refusal(
     isr = [replica.broker_id for replica in wanted]
     if len(set(isr)) != len(isr) or not set(isr) <= set(partition.replicas):
         return ErrorCode.INVALID_REQUEST
-    resigns = broker_id not in isr
-    if resigns and not (isr and set(isr) <= set(partition.isr)):
+    if not isr:
+        return ErrorCode.NONE if partition.isr == (broker_id,) else ErrorCode.INVALID_REQUEST
+    if broker_id not in isr and not set(isr) <= set(partition.isr):
         return ErrorCode.INVALID_REQUEST
     recovering = data.leader_recovery_state == RECOVERING
     if recovering and (len(isr) > 1 or not partition.recovering):

@@ -119,6 +119,12 @@ class ReplicaFetcher:
             self._rested.pop(key, None)
             self._to_forget[key] = None
 
+    def ask_again(self, partition: Partition) -> None:
+        """Name a partition's place once more, or find that it has none."""
+        key = (partition.topic_id, partition.index)
+        if key in self._partitions and key not in self._resting and key not in self._held:
+            self._to_send[key] = None
+
     async def stop(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -347,14 +353,17 @@ class ReplicaFetcher:
         if latest is not None and latest < partition.log.log_end_offset:
             log.warning("%s: the leader's log ends at %d, before this one; cut there", partition, latest)
             partition.truncate(latest)
+            self._to_send[key] = None
+            return
+        earliest = await self._offset_of(connection, partition, EARLIEST)
+        if not still_follows():
+            return
+        if earliest is not None and earliest > partition.log.log_end_offset:
+            log.info("%s: starts over at %d, the leader's first offset", partition, earliest)
+            partition.log.truncate_fully_and_start_at(earliest)
+            self._to_send[key] = None
         else:
-            earliest = await self._offset_of(connection, partition, EARLIEST)
-            if not still_follows():
-                return
-            if earliest is not None and earliest > partition.log.log_end_offset:
-                log.info("%s: starts over at %d, the leader's first offset", partition, earliest)
-                partition.log.truncate_fully_and_start_at(earliest)
-        self._to_send[key] = None
+            self._rest(key, partition, "its place is in the leader's log, which refuses it still")
 
     async def _offset_of(self, connection: PeerConnection, partition: Partition, time: int) -> int | None:
         asked = ListOffsetsPartition(partition.index, partition.leader_epoch, time)

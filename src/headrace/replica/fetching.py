@@ -25,6 +25,7 @@ class FetchEntry:
         "left_out",
         "log_start_offset",
         "max_bytes",
+        "noted",
         "offset",
         "partition",
         "sent_high_watermark",
@@ -38,6 +39,8 @@ class FetchEntry:
         self.partition: Partition | None = None
         self.left_out = False
         """There are records for it that the last look had no room for."""
+        self.noted = False
+        """A follower's place, as it last named it, is known to the leader."""
         self.sent_high_watermark = -1
         self.sent_log_start = -1
 
@@ -50,6 +53,7 @@ class FetchEntry:
         log_start_offset: int = -1,
     ) -> None:
         """What a request says; where its own log starts only a follower tells."""
+        self.noted = False
         self.log_start_offset = log_start_offset
         self.offset = offset
         self.max_bytes = max_bytes
@@ -138,6 +142,10 @@ class Fetcher:
             reply.diverging_epoch = self._divergence(partition, entry)
             if reply.diverging_epoch is not None:
                 return reply
+        if self.replica_id >= 0 and not entry.noted and log.log_start_offset <= entry.offset <= limit:
+            # When it named its place, this leader had not heard of it or its term yet. A session names a place only once, so
+            # that the leader would wait for it for ever: it has to name it again.
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
         if self._selector is not None:
             reply.preferred_read_replica = self._selector(partition, entry.offset)
             if reply.preferred_read_replica != LEADER:
@@ -193,9 +201,6 @@ class Fetcher:
         if not partition.is_leader and not follower_may_serve:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         check_leader_epoch(partition, entry.leader_epoch)
-        if self.replica_id >= 0 and not partition.has_follower(self.replica_id):
-            # It heard of its assignment before this leader did. Its place would not be noted, and it names it only once.
-            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def diverges(self, partition: Partition, entry: FetchEntry) -> bool:
         """Whether the reader must cut its log before it goes on; it has then not caught up with anything."""

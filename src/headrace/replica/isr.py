@@ -26,14 +26,13 @@ log = logging.getLogger("headrace.replica")
 
 RETRY_SECONDS = 0.2
 
-_REFUSED = {ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED}
+_REFUSED = {ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INVALID_REQUEST}
 _CHANGED = {
     ErrorCode.INVALID_UPDATE_VERSION,
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.NEW_LEADER_ELECTED,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.INVALID_REQUEST,
 }
 
 Ask = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
@@ -49,7 +48,10 @@ class IsrChanges:
         self._wakeup = asyncio.Event()
 
     def propose(self, partition: Partition, isr: frozenset[int]) -> None:
-        """Ask for this ISR; nothing when the partition already waits for an answer."""
+        """Ask for this ISR; nothing when the partition already waits for an answer.
+
+        Without the leader it resigns, and an empty one asks for a new term, for want of another who could lead.
+        """
         leadership = partition.leadership
         if leadership is None or leadership.proposed is not None or isr == leadership.isr:
             return
@@ -65,15 +67,13 @@ class IsrChanges:
             if not batch:
                 continue
             try:
-                response = await self._ask(self._request(batch))
+                unanswered = self._take(batch, await self._ask(self._request(batch)))
             except (KafkaError, OSError) as error:
                 log.info("the controller could not be asked about %d ISRs: %s", len(batch), error)
                 unanswered = batch
             except Exception:
                 log.exception("asking the controller about %d ISRs failed", len(batch))
                 unanswered = batch
-            else:
-                unanswered = self._take(batch, response)
             if unanswered:
                 self._put_back(unanswered)
                 await self._clock.sleep(RETRY_SECONDS)

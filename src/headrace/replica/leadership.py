@@ -49,6 +49,11 @@ class Follower:
         self._last_fetch_at = now
         self._end_at_last_fetch = leader_end
 
+    def left(self) -> None:
+        """It no longer asks for the partition, so that what it last said is no longer known to hold."""
+        self.log_end_offset = UNKNOWN
+        self._end_at_last_fetch = UNKNOWN
+
 
 class Leadership:
     """One term as leader of one partition."""

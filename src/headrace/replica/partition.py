@@ -39,6 +39,7 @@ class Partition:
         "_flush_messages",
         "_flusher",
         "_flushing",
+        "_log_took_part",
         "_watchers",
         "config",
         "index",
@@ -71,6 +72,8 @@ class Partition:
         self.leader_epoch = -1
         self._flusher = flusher
         self._flushing = False
+        self._log_took_part = False
+        """As leader: the log has worked in this term, and may have taken records of it."""
         self._watchers: set[Watcher] = set()
         self._end_watchers: set[Watcher] = set()
         self._committed: deque[tuple[int, Committed]] = deque()
@@ -108,8 +111,12 @@ class Partition:
     def _lead(self, state: PartitionState, broker_id: int, now: float) -> None:
         self.leader_epoch = state.leader_epoch
         self.leadership = Leadership(state, broker_id, self.log.log_end_offset, now)
-        if self.leadership.followers:
-            self.log.begin_epoch(state.leader_epoch)
+        self._log_took_part = self.log.offline_reason is None
+        self._begin_term(self.leadership)
+
+    def _begin_term(self, leadership: Leadership) -> None:
+        if leadership.followers:
+            self.log.begin_epoch(self.leader_epoch)
         self._advance()
 
     def _follow(self, leader_epoch: int) -> None:
@@ -127,6 +134,22 @@ class Partition:
     def log_failed(self) -> None:
         """The log comes back from recovery, perhaps without what was written last: nobody may wait for that any more."""
         self._give_up(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    @property
+    def needs_new_term(self) -> bool:
+        """Whether a leader's log, offline now, may come back without records of this term that followers have.
+
+        To go on in the same term would give the same offset and epoch to other records.
+        """
+        leadership = self.leadership
+        return leadership is not None and bool(leadership.followers) and self._log_took_part
+
+    def log_returned(self) -> None:
+        """The log is back: the term of a leader, in which it has taken nothing, begins where it ends."""
+        if self.leadership is not None:
+            self._log_took_part = True
+            self.leadership.epoch_start = self.log.log_end_offset
+            self._begin_term(self.leadership)
 
     def _give_up(self, code: ErrorCode) -> None:
         waiting, self._committed = self._committed, deque()
@@ -173,7 +196,7 @@ class Partition:
     def follower_fetched(
         self, replica: int, offset: int, broker_epoch: int, now: float, log_start_offset: int = 0
     ) -> bool:
-        """A follower asks from `offset` on; whether it is now ready to join the ISR."""
+        """A follower asks from `offset` on; whether that is noted, as it is of a follower of this log that is known."""
         leadership = self.leadership
         follower = leadership.followers.get(replica) if leadership is not None else None
         if leadership is None or follower is None:
@@ -183,8 +206,18 @@ class Partition:
         follower.fetched(offset, self.log.log_end_offset, broker_epoch, now, log_start_offset)
         if replica in leadership.maximal_isr:
             self._advance()
-            return False
-        return leadership.may_join(replica, self.log.high_watermark)
+        return True
+
+    def may_join(self, replica: int) -> bool:
+        """Whether a follower has caught up so that it can be added to the ISR."""
+        leadership = self.leadership
+        return leadership is not None and leadership.may_join(replica, self.log.high_watermark)
+
+    def follower_left(self, replica: int) -> None:
+        """A follower no longer asks for this partition."""
+        follower = self.leadership.followers.get(replica) if self.leadership is not None else None
+        if follower is not None:
+            follower.left()
 
     def isr_changed(self) -> None:
         """The ISR or what is proposed for it changed: the high watermark may move."""
@@ -195,10 +228,6 @@ class Partition:
     def has_caught_up(self) -> bool:
         """Whether a leader's high watermark has reached where its term began, so that it lies behind none told before."""
         return self.leadership is not None and self.log.high_watermark >= self.leadership.epoch_start
-
-    def has_follower(self, replica: int) -> bool:
-        """Whether the leader, which this is, knows of this replica."""
-        return self.leadership is not None and replica in self.leadership.followers
 
     def has_in_sync(self, replica: int) -> bool:
         """Whether the leader, which this is, counts a replica as in sync."""
@@ -281,6 +310,8 @@ class Partition:
     def _advance(self) -> None:
         """Move the high watermark as far as the replicas, and in sync mode the disk, allow."""
         log, leadership = self.log, self.leadership
+        if log.offline_reason is not None:
+            return  # Nobody knows which of its records will be there again.
         reached = log.log_end_offset
         if reached - log.recovery_point >= self._flush_messages:
             if self.sync_before_ack:

@@ -54,7 +54,6 @@ class Replicas:
         self._clock = clock
         self._by_name: dict[bytes, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
-        self._offline: set[tuple[uuid.UUID, int]] = set()
         self._unmade: dict[tuple[uuid.UUID, int], None] = {}
         """Partitions whose logs are still to be made, in order."""
         self._made = 0
@@ -97,8 +96,6 @@ class Replicas:
         if (known.id, index) in self._unmade:
             text = f"the log of {known.name}-{index} is being made"
             return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
-        if (known.id, index) in self._offline:
-            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {known.name}-{index} is offline")
         return KafkaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker has no replica of {known.name}-{index}"
         )
@@ -185,14 +182,16 @@ class Replicas:
         return True
 
     def _make_some(self) -> None:
-        for key in list(islice(self._unmade, NEW_LOGS_A_TURN)):
-            del self._unmade[key]
-            topic = self.image.topics_by_id.get(key[0])
-            state = topic.partition(key[1]) if topic is not None else None
-            if topic is not None and state is not None and self.broker_id in state.replicas:
-                self._open(topic, key[1], *self._settings(self.image, topic), state)
-        if self._unmade:
-            self._clock.call_later(0, self._make_some)
+        try:
+            for key in list(islice(self._unmade, NEW_LOGS_A_TURN)):
+                del self._unmade[key]
+                topic = self.image.topics_by_id.get(key[0])
+                state = topic.partition(key[1]) if topic is not None else None
+                if topic is not None and state is not None and self.broker_id in state.replicas:
+                    self._open(topic, key[1], *self._settings(self.image, topic), state)
+        finally:
+            if self._unmade:
+                self._clock.call_later(0, self._make_some)
 
     def _settings(self, image: MetadataImage, topic: Topic) -> tuple[TopicConfig, LogConfig]:
         config = self._config.topic_config(image.topic_configs(topic.name))
@@ -201,23 +200,23 @@ class Replicas:
     def _open(
         self, topic: Topic, index: int, config: TopicConfig, log_config: LogConfig, state: PartitionState
     ) -> None:
-        try:
-            opened = self._log_of(topic, index, log_config)
-        except (OSError, KafkaError) as error:
-            log.error("%s-%d is offline: %s", topic.name, index, error)
-            self._offline.add((topic.id, index))
-            return
-        self._offline.discard((topic.id, index))
+        opened = self._log_of(topic, index, log_config)
         partition = Partition(topic.name, topic.id, index, opened, config, log_config, self._flusher)
         self._by_name.setdefault(topic.name.encode(), {})[index] = partition
         self._by_id.setdefault(topic.id.bytes, {})[index] = partition
         self._assign(partition, state)
 
     def _log_of(self, topic: Topic, index: int, config: LogConfig) -> PartitionLog:
-        """The log on disk. One left over from a deleted topic of the same name makes way."""
+        """The log on disk, or one that is offline. One left over from a deleted topic of the same name makes way."""
         known = self._logs.get(topic.name, index)
-        if known is not None and self._logs.topic_id_of(known) not in (None, topic.id):
-            self._logs.delete(topic.name, index)
+        if known is not None:
+            try:
+                if self._logs.topic_id_of(known) not in (None, topic.id):
+                    self._logs.delete(topic.name, index)
+            except OSError as error:
+                known.take_offline(f"whose it is cannot be read: {error}")
+            except KafkaError as error:
+                log.error("%s", error.message)  # It is put away when the new one is made.
         return self._logs.create(topic.name, index, config, topic.id)
 
     def _assign(self, partition: Partition, state: PartitionState) -> None:
@@ -225,8 +224,8 @@ class Replicas:
         try:
             partition.take_role(state, self.broker_id, self._clock.monotonic())
         except KafkaError as error:
-            # Its log fails; it has its role and answers with that error. The others must have theirs as well.
-            log.error("%s takes its role with a log that fails: %s", partition, error)
+            # It has its role and answers with that error. The others must have theirs as well.
+            _log_fails(partition, error)
         if self.replication is not None:
             self.replication.assign(partition)
         listener = self._listeners.get(partition.topic)
@@ -242,7 +241,7 @@ class Replicas:
     def reopening(self, log: PartitionLog) -> bool:
         """Forget what rests on records that recovery may not find: who waits for them, a coordinator's state.
 
-        Not while others in sync wait to lead instead: with fewer records than they have, this one must not lead on.
+        Not while this replica counts as one that has them all, nor in a term of which it may have lost records.
         """
         partition = self._holder(log)
         if partition is None:
@@ -251,13 +250,27 @@ class Replicas:
         listener = self._listeners.get(partition.topic)
         if listener is not None and partition.is_leader:
             listener.resigned(partition)
-        leadership = partition.leadership
-        return leadership is None or leadership.isr <= {self.broker_id}
+        return not self._is_counted_on(partition) and not partition.needs_new_term
+
+    def _is_counted_on(self, partition: Partition) -> bool:
+        """Whether it is in sync with others, who could lead instead or do lead, and must not find less in it than it confirmed."""
+        if partition.leadership is not None:
+            counted = partition.leadership.maximal_isr
+        else:
+            state = self.image.partition(partition.topic, partition.index)
+            counted = frozenset(state.isr) if state is not None else frozenset()
+        return self.broker_id in counted and len(counted) > 1
 
     def reopened(self, log: PartitionLog) -> None:
         partition = self._holder(log)
-        listener = self._listeners.get(partition.topic) if partition is not None else None
-        if partition is not None and listener is not None and partition.is_leader:
+        if partition is None:
+            return
+        try:
+            partition.log_returned()
+        except KafkaError as error:
+            _log_fails(partition, error)
+        listener = self._listeners.get(partition.topic)
+        if listener is not None and partition.is_leader:
             listener.elected(partition)
 
     def _holder(self, log: PartitionLog) -> Partition | None:
@@ -297,3 +310,7 @@ class Replicas:
             self._logs.delete(partition.topic, partition.index)
         except KafkaError as error:
             log.error("%s leaves its files behind: %s", partition, error)
+
+
+def _log_fails(partition: Partition, error: KafkaError) -> None:
+    log.error("%s takes its role with a log that fails: %s", partition, error)

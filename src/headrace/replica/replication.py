@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from headrace.clock import Clock
 from headrace.peer.peers import Peers
@@ -111,35 +111,52 @@ class Replication:
 
     # Who follows this broker.
 
-    def fetched(self, replica: int, broker_epoch: int, places: Iterable[tuple[Partition, int, int]]) -> None:
-        """A follower's fetch: partition, the offset before which it has everything, where its log starts.
-
-        Of partitions it does not name it has as much as before.
-        """
+    def fetched(
+        self, partition: Partition, replica: int, broker_epoch: int, offset: int, log_start_offset: int
+    ) -> bool:
+        """A follower names the offset before which it has everything, and where its log starts; whether that is noted."""
         now = self._clock.monotonic()
-        self._heard_from[replica] = now
-        for partition, offset, log_start_offset in places:
-            if partition.follower_fetched(replica, offset, broker_epoch, now, log_start_offset):
-                leadership = partition.leadership
-                if leadership is not None:
-                    self.isr_changes.propose(partition, leadership.isr | {replica})
-                    partition.isr_changed()
+        if not partition.follower_fetched(replica, offset, broker_epoch, now, log_start_offset):
+            return False
+        if partition.may_join(replica):
+            self._propose_to_add(partition, replica)
+        return True
+
+    def heard_from(
+        self, replica: int, *, anew: bool, named: Collection[Partition], forgotten: Iterable[Partition]
+    ) -> None:
+        """A follower's fetch, which named these places.
+
+        Of what it does not name it has as much as before, unless it has `forgotten` that or begins `anew` without it: a log of
+        its that fails must not count as one that has everything.
+        """
+        self._heard_from[replica] = self._clock.monotonic()
+        for partition in self._led.difference(named) if anew else forgotten:
+            partition.follower_left(replica)
 
     async def _watch_followers(self) -> None:
         while True:
             await self._clock.sleep(self._longest_lag / 2)
             self.resign_failed()
+            self.leave_failed()
             self.shrink_isrs()
             self.grow_isrs()
 
     def resign_failed(self) -> None:
-        """Let another lead what this broker's disk no longer serves."""
+        """Let another lead what this broker's disk no longer serves; with no other in sync, end the term all the same."""
         for partition in self._led:
             leadership = partition.leadership
             if leadership is not None and partition.log.offline_reason is not None:
                 others = leadership.isr - {self._broker_id}
-                if others:
+                if others or partition.needs_new_term:
                     self.isr_changes.propose(partition, others)
+
+    def leave_failed(self) -> None:
+        """Let leaders know which replicas here have a log that fails; of a quiet partition they would not hear."""
+        for partition, leader in self._followed.items():
+            fetcher = self._fetchers.get(leader)
+            if fetcher is not None and partition.log.offline_reason is not None:
+                fetcher.ask_again(partition)
 
     def shrink_isrs(self) -> None:
         """Propose to leave out whoever has not caught up for replica.lag.time.max.ms."""
@@ -163,7 +180,11 @@ class Replication:
                 continue
             for replica in leadership.followers:
                 heard = now - self._heard_from.get(replica, float("-inf")) <= self._longest_lag
-                if heard and leadership.may_join(replica, partition.log.high_watermark):
-                    self.isr_changes.propose(partition, leadership.isr | {replica})
-                    partition.isr_changed()
+                if heard and partition.may_join(replica):
+                    self._propose_to_add(partition, replica)
                     break
+
+    def _propose_to_add(self, partition: Partition, replica: int) -> None:
+        if partition.leadership is not None:
+            self.isr_changes.propose(partition, partition.leadership.isr | {replica})
+            partition.isr_changed()
