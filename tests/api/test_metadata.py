@@ -4,7 +4,8 @@ import uuid
 import pytest
 
 from headrace.api.metadata import describe
-from headrace.cluster.changes import BrokerChanged, PartitionsChanged, TopicCreated, apply_changes
+from headrace.cluster.changes import BrokerChanged, PartitionsChanged, TopicCreated
+from headrace.cluster.differences import apply_changes
 from headrace.cluster.image import Broker, Endpoint, MetadataImage, Partition, Topic
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

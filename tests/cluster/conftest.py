@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from headrace.clock import SystemClock
-from headrace.cluster.changes import BrokerChanged, apply_changes
+from headrace.cluster.changes import BrokerChanged
+from headrace.cluster.differences import apply_changes
 from headrace.cluster.embedded import EmbeddedStore
 from headrace.cluster.image import Broker, Endpoint, MetadataImage
 from headrace.cluster.node import ClusterNode

@@ -2,8 +2,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from headrace.cluster.changes import apply_changes
 from headrace.cluster.config_changes import ConfigOp, OpType, incremental_alter, replace_all
+from headrace.cluster.differences import apply_changes
 from headrace.cluster.image import Broker, ConfigResource, MetadataImage, ResourceType
 from headrace.cluster.topics import create_topics
 from headrace.config.broker import BrokerConfig

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from headrace.cluster import brokers
-from headrace.cluster.changes import Change, apply_changes, decode_changes, encode_changes
+from headrace.cluster.change_codec import decode_changes, encode_changes
+from headrace.cluster.changes import Change
+from headrace.cluster.differences import apply_changes
 from headrace.cluster.image import NO_LEADER, Broker, MetadataImage, Partition
 from headrace.cluster.leaders import PREFERRED, UNCLEAN, balance_leaders, elect_leaders
 from headrace.cluster.partitions import alter_partition

@@ -3,27 +3,19 @@ import uuid
 
 import pytest
 
+from headrace.cluster.change_codec import decode_changes, encode_changes
 from headrace.cluster.changes import (
-    AclChanged,
     BrokerChanged,
     BrokerUnregistered,
     Change,
     ClusterNamed,
-    ConfigsChanged,
     ControllerElected,
-    FeatureChanged,
     PartitionsChanged,
     ProducerIdsAllocated,
-    QuotaChanged,
-    ScramChanged,
     TopicCreated,
     TopicDeleted,
-    apply_changes,
-    changes_between,
-    decode_changes,
-    describe_image,
-    encode_changes,
 )
+from headrace.cluster.differences import apply_changes, changes_between, describe_image
 from headrace.cluster.ids import format_id, parse_id, random_id
 from headrace.cluster.image import (
     Broker,
@@ -33,6 +25,13 @@ from headrace.cluster.image import (
     Partition,
     ResourceType,
     Topic,
+)
+from headrace.cluster.policy_changes import (
+    AclChanged,
+    ConfigsChanged,
+    FeatureChanged,
+    QuotaChanged,
+    ScramChanged,
 )
 
 TOPIC = Topic(

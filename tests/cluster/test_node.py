@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from headrace.clock import SystemClock
-from headrace.cluster.changes import Change, TopicCreated, apply_changes
+from headrace.cluster.changes import Change, TopicCreated
 from headrace.cluster.config_changes import ConfigOp, OpType
 from headrace.cluster.controller import CONTROLLER
+from headrace.cluster.differences import apply_changes
 from headrace.cluster.image import ConfigResource, MetadataImage, ResourceType
 from headrace.cluster.join import join
 from headrace.cluster.node import ClusterNode

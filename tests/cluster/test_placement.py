@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.cluster.changes import TopicCreated, apply_changes
+from headrace.cluster.changes import TopicCreated
+from headrace.cluster.differences import apply_changes
 from headrace.cluster.ids import random_id
 from headrace.cluster.image import Broker, MetadataImage, Partition, Topic
 from headrace.cluster.placement import Load, place

@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from headrace.cluster.changes import apply_changes
+from headrace.cluster.differences import apply_changes
 from headrace.cluster.image import Broker, MetadataImage
 from headrace.cluster.topics import create_partitions, create_topics, delete_topics
 from headrace.config.broker import BrokerConfig

@@ -13,10 +13,11 @@ from pathlib import Path
 from headrace.broker.identity import StartError
 from headrace.broker.node import Node
 from headrace.clock import SystemClock
-from headrace.cluster.changes import Change, ConfigsChanged, TopicCreated
+from headrace.cluster.changes import Change, TopicCreated
 from headrace.cluster.ids import random_id
 from headrace.cluster.image import ConfigResource, MetadataImage, Partition, ResourceType, Topic
 from headrace.cluster.outcome import Outcome
+from headrace.cluster.policy_changes import ConfigsChanged
 from headrace.config.broker import BrokerConfig
 from headrace.log.checkpoints import CLEANER, read_checkpoint, write_checkpoint
 from headrace.log.config import LogConfig

@@ -9,9 +9,10 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from headrace.cluster.changes import Change, ConfigsChanged
+from headrace.cluster.changes import Change
 from headrace.cluster.image import ConfigResource, MetadataImage, ResourceType
 from headrace.cluster.outcome import Outcome
+from headrace.cluster.policy_changes import ConfigsChanged
 from headrace.cluster.topics import check_topic_name
 from headrace.config.broker import BrokerConfig, base_setting
 from headrace.config.broker_table import BROKER_SETTINGS

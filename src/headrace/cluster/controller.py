@@ -17,13 +17,8 @@ from typing import TypeVar
 
 from headrace.clock import Clock
 from headrace.cluster import brokers, config_changes, features, leaders, partitions, reassignments, topics
-from headrace.cluster.changes import (
-    Change,
-    ClusterNamed,
-    ControllerElected,
-    ProducerIdsAllocated,
-    apply_changes,
-)
+from headrace.cluster.changes import Change, ClusterNamed, ControllerElected, ProducerIdsAllocated
+from headrace.cluster.differences import apply_changes
 from headrace.cluster.ids import format_id, random_id
 from headrace.cluster.image import ConfigResource, MetadataImage
 from headrace.cluster.outcome import Outcome

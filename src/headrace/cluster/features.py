@@ -5,9 +5,10 @@ Every broker of this version supports the same levels. A level nobody has set is
 
 from __future__ import annotations
 
-from headrace.cluster.changes import Change, FeatureChanged
+from headrace.cluster.changes import Change
 from headrace.cluster.image import MetadataImage
 from headrace.cluster.outcome import Outcome
+from headrace.cluster.policy_changes import FeatureChanged
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 

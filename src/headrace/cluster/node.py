@@ -14,8 +14,9 @@ from dataclasses import replace
 
 from headrace.clock import Clock
 from headrace.cluster.admin import Admin
-from headrace.cluster.changes import Change, apply_changes, changes_between
+from headrace.cluster.changes import Change
 from headrace.cluster.controller import CONTROLLER, Controller, elect
+from headrace.cluster.differences import apply_changes, changes_between
 from headrace.cluster.image import MetadataImage
 from headrace.cluster.registration import Registration
 from headrace.cluster.sequence import load, prepare_paths, read_from, read_head

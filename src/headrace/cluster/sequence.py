@@ -16,7 +16,9 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headrace.cluster.changes import Change, apply_changes, decode_changes, describe_image, encode_changes
+from headrace.cluster.change_codec import decode_changes, encode_changes
+from headrace.cluster.changes import Change
+from headrace.cluster.differences import apply_changes, describe_image
 from headrace.cluster.image import MetadataImage
 from headrace.cluster.store import (
     Check,

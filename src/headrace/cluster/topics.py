@@ -7,11 +7,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headrace.cluster.changes import Change, ConfigsChanged, PartitionsChanged, TopicCreated, TopicDeleted
+from headrace.cluster.changes import Change, PartitionsChanged, TopicCreated, TopicDeleted
 from headrace.cluster.ids import random_id
 from headrace.cluster.image import ConfigResource, MetadataImage, Partition, ResourceType, Topic
 from headrace.cluster.outcome import Outcome
 from headrace.cluster.placement import Load, place
+from headrace.cluster.policy_changes import ConfigsChanged
 from headrace.config.broker import BrokerConfig
 from headrace.config.definition import ConfigError
 from headrace.config.topic import check_topic_config
