@@ -8,11 +8,11 @@ import pytest
 from headrace.clock import SystemClock
 from headrace.cluster.changes import Change, TopicCreated
 from headrace.cluster.config_changes import ConfigOp, OpType
-from headrace.cluster.controller import CONTROLLER
 from headrace.cluster.differences import apply_changes
 from headrace.cluster.image import ConfigResource, MetadataImage, ResourceType
 from headrace.cluster.join import join
 from headrace.cluster.node import ClusterNode
+from headrace.cluster.office import CONTROLLER
 from headrace.cluster.registration import Registration
 from headrace.cluster.sequence import CHANGES, SNAPSHOT_EVERY, load
 from headrace.cluster.store import Delete
@@ -131,9 +131,9 @@ async def test_a_deposed_controller_writes_nothing(cluster: Cluster) -> None:
     node = await cluster.elected()
     assert node.controller is not None
     assert node.controller.epoch > old.epoch
-    old._deposed = False
-    old.image = stale_image
-    writer = asyncio.create_task(old._write())
+    old._deposed = old._writer._closed = False
+    old._writer.image = stale_image
+    writer = asyncio.create_task(old._writer.run())
     with pytest.raises(KafkaError) as caught:
         await asyncio.wait_for(old.create_topics([CreatableTopic("ghost", 1, 1)]), 20)
     await writer

@@ -15,9 +15,10 @@ from dataclasses import replace
 from headrace.clock import Clock
 from headrace.cluster.admin import Admin
 from headrace.cluster.changes import Change
-from headrace.cluster.controller import CONTROLLER, Controller, elect
+from headrace.cluster.controller import Controller
 from headrace.cluster.differences import apply_changes, changes_between
 from headrace.cluster.image import MetadataImage
+from headrace.cluster.office import elect, give_up
 from headrace.cluster.registration import Registration
 from headrace.cluster.sequence import load, prepare_paths, read_from, read_head
 from headrace.cluster.store import (
@@ -291,7 +292,7 @@ class ClusterNode:
                 return
             await self.controller.stop()
             self.controller = None
-            await self._give_up_office()
+            await give_up(self._store)
         epoch = await elect(self._store, self.broker_id, self._office_changed.set)
         if epoch is None:
             return
@@ -304,13 +305,6 @@ class ClusterNode:
         except (KafkaError, StoreError) as error:
             log.warning("broker %d could not take the controller's office (%s)", self.broker_id, error)
             controller.depose()
-
-    async def _give_up_office(self) -> None:
-        """A controller that failed must not keep others from the office."""
-        found = await self._store.get(CONTROLLER)
-        if found is not None and found[1].owner == self._store.session_id:
-            with contextlib.suppress(ConflictError):
-                await self._store.commit([Delete(CONTROLLER, found[1].version)])
 
 
 def _report(task: asyncio.Task[None]) -> None:
