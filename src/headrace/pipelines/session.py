@@ -23,6 +23,8 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.numRecentProgressUpdates": "20",
+        # Over TCP every task of a Python source waits 40 ms for an acknowledgement that the kernel delays.
+        "spark.python.unix.domain.socket.enabled": "true",
     }
     # Spark looks for data sources with the interpreter this names, and runs the workers with it.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -12,6 +12,7 @@ from headrace.spark.decode import Decoder
 from headrace.spark.fetch import Fetcher, FetchSettings, OffsetsGone, TopicGone
 from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range
+from headrace.spark.worker import settle
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ def report_data_loss(options: ReadOptions, what: str) -> None:
 
 
 def read_range(options: ReadOptions, wanted: Range, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    settle()
     cluster = shared_cluster(options.kafka)
     decoder = Decoder(wanted.topic, wanted.partition, schema, check_crcs=options.check_crcs)
     settings = FetchSettings(

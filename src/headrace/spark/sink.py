@@ -28,6 +28,7 @@ from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_producer import Producer
 from headrace.spark.sink_rows import RowWriter
 from headrace.spark.sink_transactions import Identity, Transactions
+from headrace.spark.worker import settle
 from headrace.wire.errors import KafkaError
 
 log = logging.getLogger(__name__)
@@ -91,6 +92,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        settle()
         return Written(_write(self._options, iterator))
 
 
@@ -100,6 +102,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._instance = instance
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        settle()
         transactions = Transactions(shared_cluster(self._options.kafka))
         if not self._options.exactly_once or not _offered(transactions):
             return Written(_write(self._options, iterator))
