@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -19,9 +20,17 @@ from headrace.services import (
     RpcException,
     interface,
 )
-from headrace.services.hessian2 import Decoder, Encoder, encode
+from headrace.services.hessian2 import Decoder, Encoder, Period, encode
+from headrace.services.interface import describe
 from headrace.services.protocols.dubbo.codec import supports_reply_attachments
 from headrace.services.protocols.dubbo.frame import HEADER, Status
+
+
+@dataclass
+class Tree:
+    """No Java class: consumers send it as whatever they have."""
+
+    branches: list[Tree] = field(default_factory=list)
 
 
 @interface("com.acme.Shop")
@@ -41,6 +50,12 @@ class Shop:
 
     def unsendable(self) -> object:
         return threading.Lock()
+
+    def too_long(self) -> object:
+        return Period(years=2**40)
+
+    def plant(self, tree: Tree) -> int:
+        return len(tree.branches)
 
 
 @pytest.fixture
@@ -147,6 +162,14 @@ def test_which_consumers_read_reply_attachments(version: str, supported: bool) -
     assert supports_reply_attachments(version) is supported
 
 
+def twice_each(levels: int) -> list[object]:
+    """Lists that each hold the one before twice: a small body, and without end when it is unfolded."""
+    value: list[object] = [1]
+    for _ in range(levels):
+        value = [value, value]
+    return value
+
+
 CASES: list[tuple[bytes, Status, str]] = [
     (request(path="com.acme.Nothing"), Status.SERVICE_ERROR, "Not found exported service: com.acme.Nothing:"),
     (request(version="3"), Status.SERVICE_ERROR, "may be version or group mismatch"),
@@ -163,6 +186,27 @@ CASES: list[tuple[bytes, Status, str]] = [
     ),
     (request("echo", "", ()), Status.SERVICE_ERROR, "echo takes 1 arguments, 0 were sent"),
     (request("unsendable", "", ()), Status.BAD_RESPONSE, "Failed to send response: unsendable"),
+    (request("tooLong", "", ()), Status.BAD_RESPONSE, "A Period cannot be sent"),
+    (
+        request(path="com.acme.Nowhere", arguments=(twice_each(100),)),
+        Status.BAD_REQUEST,
+        "refers to its own parts",
+    ),
+    (
+        request(path="com.acme.Nowhere", arguments=(twice_each(18),)),
+        Status.SERVICE_ERROR,
+        "Not found exported service: com.acme.Nowhere",
+    ),
+    (
+        request(path="com.acme." + "x" * 1_000_000),
+        Status.SERVICE_ERROR,
+        "Not found exported service: com.acme.xxx",
+    ),
+    (
+        request(path="com.acme.Nowhere", attachments={"group": ["a", "list"], "version": {"a": "map"}}),
+        Status.SERVICE_ERROR,
+        "Not found exported service: com.acme.Nowhere:",
+    ),
     (request(types="Lbroken"), Status.BAD_REQUEST, "The parameters' types cannot be read"),
     (request(types="Q"), Status.BAD_REQUEST, "unknown letter 'Q'"),
     (
@@ -325,3 +369,23 @@ def test_the_attachments_say_which_service_is_meant(export: Callable[..., URL]) 
         peer.sendall(request(attachments={"path": "other", "version": "7", "group": "g"}))
         decoder = Decoder(read_frame(peer)[1])
         assert (decoder.decode(), decoder.decode()) == (4, "hi")
+
+
+def test_an_argument_nested_without_end_is_one_sentence() -> None:
+    tree: dict[str, object] = {"branches": []}
+    for _ in range(1000):
+        tree = {"branches": [tree]}
+    with pytest.raises(TypeError, match="the argument 'tree' is nested too deeply"):
+        describe(Shop).methods["plant"].convert([tree])
+
+
+def test_names_from_the_wire_are_not_kept(consumer: Bootstrap) -> None:
+    app = Bootstrap("p", protocol=ProtocolConfig(host="127.0.0.1", port=-1), runtime=consumer.runtime)
+    config = app.service(Shop(), scope="remote", executes=5)
+    app.start()
+    with raw(config.urls[0]) as peer:
+        for number in range(20):
+            peer.sendall(request(f"invented{number}", "", ()))
+            assert answer(peer)[0] == Status.SERVICE_ERROR
+        assert_alive(peer)
+    assert not config._exporters[0].invoker.active

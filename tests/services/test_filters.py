@@ -140,6 +140,21 @@ def test_the_access_log_has_a_line_a_call(
     assert "127.0.0.1:" in line
 
 
+def test_no_argument_is_too_strange_for_the_access_log(
+    export: Callable[..., URL], consumer: Bootstrap, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    log = tmp_path / "access.log"
+    url = export(accesslog=str(log))
+    proxy = consumer.reference(Shop, url=f"dubbo://{url.address}")
+    endless: list[object] = ["half a pair \ud800", {(1, 2): b"xy"}]
+    endless.append(endless)
+    answer = proxy.echo(endless)
+    assert isinstance(answer, list)
+    assert answer[2] is answer
+    eventually(lambda: log.exists() and log.read_text())
+    assert '[["half a pair \\ud800", {[1, 2]: <2 bytes>}, [' in log.read_text()
+
+
 def test_slow_calls_are_told_to_the_log(
     export: Callable[..., URL],
     consumer: Bootstrap,

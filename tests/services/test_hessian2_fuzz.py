@@ -21,10 +21,12 @@ from pydantic import BaseModel
 
 from headrace.services.hessian2 import (
     Decoder,
+    Encoder,
     Hessian2Error,
     JavaClasses,
     JavaObject,
     Long,
+    brief,
     decode,
     encode,
     java_class,
@@ -185,6 +187,34 @@ DEFINITION = b"C\x14java.math.BigInteger\x92\x03mag\x06signum"
 SAME_HASH = b"".join(big_integer((2**61 - 1) * n) + b"N" for n in range(1, 20_000))
 
 
+def lists_of_lists() -> bytes:
+    """Each holds the one before it twice: a small body that nobody could ever print or compare."""
+    value: list[object] = [1]
+    for _ in range(100):
+        value = [value, value]
+    return encode(value)
+
+
+def map_with_two_such_keys() -> bytes:
+    encoder = Encoder()
+    encoder.out += b"H"
+    encoder.count()
+    for _ in range(2):
+        key = JavaObject("com.acme.Pair")
+        for _ in range(100):
+            key = JavaObject("com.acme.Pair", {"left": key, "right": key})
+        encoder.encode_many((key, None))
+    return encoder.getvalue() + b"Z"
+
+
+def lists_that_all_hold_each_other() -> bytes:
+    """Nothing is repeated, but to print them naively is to walk every path there is."""
+    lists: list[list[object]] = [[] for _ in range(16)]
+    for each in lists:
+        each += lists
+    return encode(lists[0])
+
+
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
@@ -213,6 +243,10 @@ SAME_HASH = b"".join(big_integer((2**61 - 1) * n) + b"N" for n in range(1, 20_00
         (b"C\x14java.math.BigDecimal\x91\x05value\x60\x03NaN", "not finite"),
         (b"C\x14java.math.BigDecimal\x91\x05other\x60\x01x", "make no value"),
         (b"\x91\x91", "1 bytes follow"),
+        (lists_of_lists(), "refers to its own parts until they are more than 67108864 bytes"),
+        (map_with_two_such_keys(), "refers to its own parts"),
+        (b"X" + DEFINITION + big_integer(2**200), "length of 1606938044258990275541962092341162602522"),
+        (b"Q" + lists_that_all_hold_each_other(), r"Reference \[\[\["),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -238,3 +272,31 @@ def test_an_error_deep_in_a_date_is_still_the_one_error() -> None:
     handle = "com.alibaba.com.caucho.hessian.io.java8.LocalDateTimeHandle"
     with pytest.raises(Hessian2Error, match="make no value"):
         decode(encode(JavaObject(handle, {"date": 5, "time": datetime(2024, 1, 1, tzinfo=UTC)})))
+
+
+@java_class("com.acme.Fussy", classes=CLASSES)
+@dataclass
+class Fussy:
+    name: str
+
+    def __new__(cls, *arguments: object, **fields: object) -> Fussy:
+        if not arguments and not fields:
+            raise LookupError("a Fussy is made with its name")
+        return super().__new__(cls)
+
+
+def test_whatever_a_registered_class_raises_is_the_one_error() -> None:
+    with pytest.raises(Hessian2Error, match="LookupError: a Fussy is made with its name"):
+        decode(encode(JavaObject("com.acme.Fussy", {"name": "x"})), classes=CLASSES)
+
+
+def test_a_value_of_any_size_or_shape_is_told_in_few_words() -> None:
+    for body in (lists_that_all_hold_each_other(), encode(["x" * 100_000] * 1000), encode({"k": b"x" * 99})):
+        assert len(brief(decode(body), 50)) <= 51
+    endless = JavaObject("com.acme.A", {"s": "half \ud800"})
+    endless.fields["me"] = endless
+    assert brief(endless, 55) == '{"class": "com.acme.A", "s": "half \\ud800", "me": {"class": …'
+    assert brief([None, True, 1, 1.5, "a", Colour.RED, {"k": []}, 2**300, b"xy", {}]) == (
+        '[null, true, 1, 1.5, "a", "RED", {"k": []}, <a number of 301 bits>, <2 bytes>, {}]'
+    )
+    assert brief([datetime(2024, 1, 1, tzinfo=UTC), object()]) == '["2024-01-01 00:00:00+00:00", <object>]'

@@ -117,6 +117,8 @@ class MethodModel:
                     value = parameter.convert(arguments[index])
                 except Hessian2Error as error:
                     raise TypeError(f"the argument {parameter.name!r} does not fit: {error}") from None
+                except RecursionError:
+                    raise TypeError(f"the argument {parameter.name!r} is nested too deeply") from None
                 if value is not arguments[index]:
                     if converted is None:
                         converted = list(arguments)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from headrace.services.hessian2 import brief
+
 if TYPE_CHECKING:
     from headrace.services.interface import MethodModel
 
@@ -52,8 +54,8 @@ class Invocation:
 
     def __repr__(self) -> str:
         return (
-            f"RpcInvocation [methodName={self.method_name}, parameterTypes={self.parameter_types}, "
-            f"arguments={list(self.arguments)!r:.200}, attachments={self.attachments!r:.400}]"
+            f"RpcInvocation [methodName={self.method_name:.200}, parameterTypes={self.parameter_types:.200}, "
+            f"arguments={brief(self.arguments, 200)}, attachments={brief(self.attachments, 400)}]"
         )
 
 

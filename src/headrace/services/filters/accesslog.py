@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import json
 import logging
 from pathlib import Path
 
 from headrace.services.filters.base import Filter
+from headrace.services.hessian2 import brief
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
 from headrace.services.javatypes import split_descriptor
@@ -21,6 +21,7 @@ from headrace.services.url import build_key
 logger = logging.getLogger(__name__)
 
 MAX_WAITING = 5_000
+MAX_ARGUMENTS = 10_000
 WRITE_SECONDS = 1.0
 
 
@@ -49,7 +50,7 @@ class AccessLogFilter(Filter):
     def _line(self, invocation: Invocation) -> str:
         now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
         types = ",".join(split_descriptor(invocation.parameter_types))
-        arguments = json.dumps(list(invocation.arguments), default=repr) if invocation.arguments else ""
+        arguments = brief(invocation.arguments, MAX_ARGUMENTS) if invocation.arguments else ""
         return (
             f"[{now}] {invocation.remote_address} -> {invocation.local_address} - {self._service} "
             f"{invocation.method_name}({types}) {arguments}"

@@ -32,6 +32,8 @@ class ExecuteLimitFilter(Filter):
             return await self.inner.invoke(invocation)
         finally:
             self.active[name] -= 1
+            if not self.active[name]:  # names come from the wire: keep only those of calls under way
+                del self.active[name]
 
 
 class TpsLimitFilter(Filter):

@@ -6,6 +6,7 @@ import logging
 import time
 
 from headrace.services.filters.base import Filter
+from headrace.services.hessian2 import brief
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
 
@@ -34,9 +35,9 @@ class TimeoutFilter(Filter):
             limit = self._limits_ms[name] = self.url.method_int(name, "timeout", _NEVER)
         if elapsed_ms > limit:
             logger.warning(
-                "invoke time out. method: %s arguments: %.200r , url is %s, invoke elapsed %.0f ms.",
+                "invoke time out. method: %s arguments: %s , url is %s, invoke elapsed %.0f ms.",
                 name,
-                list(invocation.arguments),
+                brief(invocation.arguments),
                 self.url,
                 elapsed_ms,
             )

@@ -19,10 +19,10 @@ class TokenFilter(Filter):
 
     def __init__(self, inner: Invoker) -> None:
         super().__init__(inner)
-        self._token = self.url.get("token").encode()
+        self._token = _bytes(self.url.get("token"))
 
     async def invoke(self, invocation: Invocation) -> Result:
-        given = invocation.attachment("token").encode()
+        given = _bytes(invocation.attachment("token"))
         if not hmac.compare_digest(self._token, given):
             raise RpcException(
                 f"Invalid token! Forbid invoke remote service interface {self.interface.name} method "
@@ -30,6 +30,10 @@ class TokenFilter(Filter):
                 f"to provider {host_of(invocation.local_address)}"
             )
         return await self.inner.invoke(invocation)
+
+
+def _bytes(token: str) -> bytes:
+    return token.encode("utf-8", "surrogatepass")  # a token from the wire may hold anything
 
 
 def host_of(address: str) -> str:

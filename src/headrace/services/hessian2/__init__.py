@@ -13,6 +13,7 @@ Classes are known by registration only (`@java_class("com.acme.Order")`); an obj
 """
 
 from headrace.services.hessian2.bean_writers import java_exception_name
+from headrace.services.hessian2.brief import brief
 from headrace.services.hessian2.classes import DEFAULT_CLASSES, JavaClass, JavaClasses, JavaField, java_class
 from headrace.services.hessian2.convert import convert, converter_for
 from headrace.services.hessian2.decoder import Decoder, decode
@@ -62,6 +63,7 @@ __all__ = [
     "Typed",
     "Year",
     "YearMonth",
+    "brief",
     "convert",
     "converter_for",
     "decode",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headrace.services.hessian2.brief import brief
 from headrace.services.hessian2.classes import JavaClass
 from headrace.services.hessian2.convert import Converter, converter_for, exact_type, initialise
 from headrace.services.hessian2.errors import Hessian2Error
@@ -55,7 +56,7 @@ def enum_reader(java_class: JavaClass, names: tuple[str, ...]) -> ObjectReader:
         source.leave()
         name = fields.get("name")
         if not isinstance(name, str) or name not in members:
-            raise Hessian2Error(f"{java_class.name} has no constant {name!r:.80} here.")
+            raise Hessian2Error(f"{java_class.name} has no constant {brief(name, 80)} here.")
         source.refs[number] = value = members[name]
         return value
 

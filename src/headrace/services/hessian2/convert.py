@@ -7,6 +7,7 @@ beans travel as maps. A value that does not fit is a Hessian2Error that names bo
 from __future__ import annotations
 
 import dataclasses
+import threading
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping
@@ -18,11 +19,25 @@ from functools import lru_cache
 from typing import Annotated, Any
 from uuid import UUID
 
+from headrace.services.hessian2.brief import brief
 from headrace.services.hessian2.classes import JavaClass
 from headrace.services.hessian2.errors import Hessian2Error
 from headrace.services.hessian2.values import JavaObject
 
 Converter = Callable[[Any], Any]
+
+
+class _Made(threading.local):
+    """The beans that the conversion under way has made, by the map they came from.
+
+    A part that is shared stays shared and is converted once, however often it is met; one that refers back to itself
+    goes on doing so.
+    """
+
+    beans: dict[tuple[int, type], object] | None = None
+
+
+_made = _Made()
 
 
 def convert(value: object, annotation: Any) -> Any:
@@ -131,7 +146,7 @@ def _to_enum(cls: type[Enum]) -> Converter:
         name = value.fields.get("name") if isinstance(value, JavaObject) else value
         if isinstance(name, str) and name in cls.__members__:
             return cls[name]
-        raise Hessian2Error(f"{cls.__qualname__} has no member {name!r:.40}.")
+        raise Hessian2Error(f"{cls.__qualname__} has no member {brief(name, 40)}.")
 
     return convert_enum
 
@@ -139,18 +154,31 @@ def _to_enum(cls: type[Enum]) -> Converter:
 def _to_bean(cls: Any) -> Converter:
     java_class = JavaClass(cls.__qualname__, cls)
 
+    def make(value: Any, fields: dict[str, Any], beans: dict[tuple[int, type], object]) -> object:
+        key = (id(value), cls)
+        if key not in beans:
+            beans[key] = cls.__new__(cls)
+            build_bean(java_class, beans[key], fields)
+        return beans[key]
+
     def convert_bean(value: Any) -> Any:
         if value is None or isinstance(value, cls):
             return value
         fields = value.fields if isinstance(value, JavaObject) else value
         if not isinstance(fields, dict):
             raise _mismatch(value, cls)
-        return build_bean(java_class, cls.__new__(cls), fields)
+        if _made.beans is not None:
+            return make(value, fields, _made.beans)
+        _made.beans = {}
+        try:
+            return make(value, fields, _made.beans)
+        finally:
+            _made.beans = None
 
     return convert_bean
 
 
-def build_bean(java_class: JavaClass, bean: object, wire: Mapping[str, Any]) -> object:
+def build_bean(java_class: JavaClass, bean: object, wire: Mapping[str, Any]) -> None:
     """Initialise `bean` from fields by their Java names; unknown ones are left out, missing ones are null."""
     arguments: dict[str, Any] = {}
     for each in java_class.fields:
@@ -168,7 +196,6 @@ def build_bean(java_class: JavaClass, bean: object, wire: Mapping[str, Any]) -> 
                 value = converter(value)
         arguments[each.argument] = value
     initialise(java_class, bean, arguments)
-    return bean
 
 
 def initialise(java_class: JavaClass, bean: Any, arguments: Mapping[str, Any]) -> None:
@@ -248,4 +275,4 @@ def _to_dict(key: Converter | None, item: Converter | None) -> Converter:
 
 def _mismatch(value: object, target: type) -> Hessian2Error:
     name = value.class_name if isinstance(value, JavaObject) else type(value).__name__
-    return Hessian2Error(f"Expected {target.__qualname__}, got {name}.")
+    return Hessian2Error(f"Expected {target.__qualname__}, got {name:.200}.")

@@ -19,6 +19,7 @@ from headrace.services.hessian2.java_builders import BUILDERS
 
 MAX_DEPTH = 256
 MAX_OBJECTS = 1_000_000
+MAX_REPEATED = 64 * 1024 * 1024
 # Definitions come from the wire, so what is kept of them between bodies has its limits.
 _MAX_KEPT = 1024
 _MAX_KEPT_NAMES = 4096
@@ -36,8 +37,9 @@ class Decoder(Input):
         *,
         max_depth: int = MAX_DEPTH,
         max_objects: int = MAX_OBJECTS,
+        max_repeated: int = MAX_REPEATED,
     ) -> None:
-        super().__init__(data, max_depth, max_objects)
+        super().__init__(data, max_depth, max_objects, max_repeated)
         self._classes = classes
 
     def decode(self) -> Any:
@@ -50,6 +52,10 @@ class Decoder(Input):
             raise Hessian2Error("The body ends in the middle of a value.") from None
         except RecursionError:
             raise Hessian2Error("The body is nested too deeply.") from None
+        except Hessian2Error:
+            raise
+        except Exception as error:  # from a registered class: its __new__, __eq__, __hash__ or a property
+            raise Hessian2Error(f"A value cannot be made: {type(error).__name__}: {error}") from error
 
     @property
     def remaining(self) -> int:

@@ -136,6 +136,14 @@ class Encoder(Output):
                 writer(self, value)
         except RecursionError:
             raise Hessian2Error("A value is nested too deeply to be sent.") from None
+        except Hessian2Error:
+            raise
+        except (
+            Exception
+        ) as error:  # a field that is not there, a property that raises, a number beyond its field
+            raise Hessian2Error(
+                f"A {type(value).__name__} cannot be sent: {type(error).__name__}: {error}"
+            ) from error
 
     def encode_many(self, values: Iterable[object]) -> None:
         for value in values:

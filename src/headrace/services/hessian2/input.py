@@ -1,8 +1,9 @@
 """The reading half of the codec: one body's bytes, what was read so far, and a reader for each of the 256 tags.
 
 Here are the readers of collections and objects; `scalars` has the others.
-A length is believed only as far as bytes are there to fill it, nesting and the number of objects are limited, and
-whatever is wrong is a Hessian2Error; the classes that objects become are the decoder's business.
+A length is believed only as far as bytes are there to fill it; nesting, the number of objects and what references
+make of a small body are limited; whatever is wrong is a Hessian2Error. The classes that objects become are the
+decoder's business.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from headrace.services.hessian2 import scalars
+from headrace.services.hessian2.brief import brief
 from headrace.services.hessian2.errors import Hessian2Error
 
 Reader = Callable[["Input", int], Any]
@@ -23,14 +25,33 @@ _SAME_HASH_LIMIT = 64
 class Input:
     """One body being read. All values of a body share its references, definitions and types."""
 
-    __slots__ = ("data", "definitions", "depth", "max_depth", "max_objects", "pos", "refs", "types")
+    __slots__ = (
+        "_open",
+        "_repeated",
+        "_sizes",
+        "data",
+        "definitions",
+        "max_depth",
+        "max_objects",
+        "max_repeated",
+        "pos",
+        "refs",
+        "types",
+    )
 
-    def __init__(self, data: bytes | bytearray | memoryview, max_depth: int, max_objects: int) -> None:
+    def __init__(
+        self, data: bytes | bytearray | memoryview, max_depth: int, max_objects: int, max_repeated: int
+    ) -> None:
         self.data = bytes(data)
         self.pos = 0
-        self.depth = 0
         self.max_depth = max_depth
         self.max_objects = max_objects
+        self.max_repeated = max_repeated
+        # The numbers of the objects being read, the outermost first; of all objects their length in bytes, with
+        # what they refer to counted again; and how much was counted again in all.
+        self._open: list[int] = []
+        self._sizes: list[int] = []
+        self._repeated = 0
         self.refs: list[object] = []
         self.definitions: list[ObjectReader] = []
         self.types: list[str] = []
@@ -49,21 +70,34 @@ class Input:
         number = len(self.refs)
         if number >= self.max_objects:
             raise Hessian2Error(f"The body holds more than {self.max_objects} objects.")
-        self.depth += 1
-        if self.depth > self.max_depth:
+        if len(self._open) >= self.max_depth:
             raise Hessian2Error(f"The body is nested deeper than {self.max_depth} levels.")
+        self._open.append(number)
+        self._sizes.append(-self.pos - self._repeated)
         self.refs.append(value)
         return number
 
     def leave(self) -> None:
-        self.depth -= 1
+        self._sizes[self._open.pop()] += self.pos + self._repeated
+
+    def repeat(self, number: int) -> None:
+        """Count what a reference stands for.
+
+        A few lists that each hold the one before twice are a small body, but nobody could print, compare or
+        convert them. What refers back to an object that is still being read adds nothing here.
+        """
+        self._repeated += max(0, self._sizes[number])
+        if self._repeated > self.max_repeated:
+            raise Hessian2Error(
+                f"The body refers to its own parts until they are more than {self.max_repeated} bytes."
+            )
 
     def read_length(self, what: str) -> int:
         """A count of things that take at least one byte each."""
         length = self.read()
         if type(length) is not int or not 0 <= length <= len(self.data) - self.pos:
             raise Hessian2Error(
-                f"A {what} announces a length of {length!r:.40}, which the body does not hold."
+                f"A {what} announces a length of {brief(length, 40)}, which the body does not hold."
             )
         return length
 
@@ -80,7 +114,7 @@ class Input:
             return name
         if type(name) is int and 0 <= name < len(self.types):
             return self.types[name]
-        raise Hessian2Error(f"Type reference {name!r:.40} does not exist.")
+        raise Hessian2Error(f"Type reference {brief(name, 40)} does not exist.")
 
     def take(self, length: int) -> bytes:
         start = self.pos
@@ -94,8 +128,9 @@ class Input:
 def _read_reference(source: Input, tag: int) -> object:
     number = source.read()
     if type(number) is int and 0 <= number < len(source.refs):
+        source.repeat(number)
         return source.refs[number]
-    raise Hessian2Error(f"Reference {number!r:.40} does not exist.")
+    raise Hessian2Error(f"Reference {brief(number, 40)} does not exist.")
 
 
 def _read_list_typed(source: Input, tag: int) -> object:
@@ -236,7 +271,7 @@ def _read_object(source: Input, tag: int) -> object:
 def _read_object_long(source: Input, tag: int) -> object:
     number = source.read()
     if type(number) is not int or not 0 <= number < len(source.definitions):
-        raise Hessian2Error(f"Class definition {number!r:.40} does not exist.")
+        raise Hessian2Error(f"Class definition {brief(number, 40)} does not exist.")
     return source.definitions[number](source)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.services.export_url import PROTOCOL_VERSION
-from headrace.services.hessian2 import Decoder, Encoder, Hessian2Error, encode
+from headrace.services.hessian2 import Decoder, Encoder, Hessian2Error, brief, encode
 from headrace.services.interface import MethodModel
 from headrace.services.invocation import Attachments, Result
 from headrace.services.javatypes import split_descriptor
@@ -41,7 +41,7 @@ class Route:
         self.count = len(split_descriptor(parameter_types))
         self.reply_attachments = supports_reply_attachments(dubbo)
         # By what the attachments say of path, version and group, the key of the export.
-        self.keys: dict[tuple[object, object, object], str] = {}
+        self.keys: dict[tuple[str, str, str], str] = {}
 
 
 class RequestDecoder:
@@ -200,13 +200,19 @@ def encode_error(request_id: int, status: Status, message: str) -> bytes:
     return frame(0, status, request_id, encode(message))
 
 
+def decode_error(body: bytes) -> str:
+    """The message of a response of any other status; raises Hessian2Error."""
+    message = Decoder(body).decode()
+    return message if isinstance(message, str) else brief(message)
+
+
 def decode_result(body: bytes) -> Result:
     """The result in a response of status OK; raises Hessian2Error."""
     decoder = Decoder(body)
     kind = decoder.decode()
     if not isinstance(kind, int) or not 0 <= kind <= 5:
         raise Hessian2Error(
-            f"Unknown result flag, expect '0' '1' '2' '3' '4' '5', but received: {kind!r:.40}"
+            f"Unknown result flag, expect '0' '1' '2' '3' '4' '5', but received: {brief(kind, 40)}"
         )
     plain = kind % _WITH_ATTACHMENTS
     result = Result()
@@ -215,7 +221,7 @@ def decode_result(body: bytes) -> Result:
     elif plain == _WITH_EXCEPTION:
         raised = decoder.decode()
         if not isinstance(raised, BaseException):
-            raise Hessian2Error(f"Response data error, expect Throwable, but get {raised!r:.100}")
+            raise Hessian2Error(f"Response data error, expect Throwable, but get {brief(raised, 100)}")
         result.exception = raised
     if kind >= _WITH_ATTACHMENTS:
         attachments = decoder.decode()

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("headrace.services.dubbo")
 
 _MAX_KEYS = 64
+_MAX_KEY_LENGTH = 1024
+_MAX_MESSAGE = 8192
 
 
 def exporter_key(path: str, version: str, group: str, port: int) -> str:
@@ -113,12 +115,16 @@ class ServerConnection(Connection):
 
     def _key(self, route: codec.Route, attachments: Attachments) -> str:
         """Which export a request is for: the attachments say it, and where they do not, the request's beginning."""
-        said = attachments.get("path"), attachments.get("version"), attachments.get("group")
+        said = (
+            _text(attachments.get("path")),
+            _text(attachments.get("version")),
+            _text(attachments.get("group")),
+        )
         key = route.keys.get(said)
         if key is None:
-            path, version, group = (each if isinstance(each, str) else "" for each in said)
+            path, version, group = said
             key = exporter_key(path or route.path, version or route.version, group, self._server.port)
-            if len(route.keys) < _MAX_KEYS and all(isinstance(each, str | None) for each in said):
+            if len(route.keys) < _MAX_KEYS and len(key) < _MAX_KEY_LENGTH:
                 route.keys[said] = key
         return key
 
@@ -183,6 +189,7 @@ class ServerConnection(Connection):
         self.send(reply)
 
     def _refuse(self, two_way: bool, request_id: int, status: Status, message: str) -> None:
+        message = message[:_MAX_MESSAGE]  # it may quote what came, which may be long
         if two_way:
             self.send(codec.encode_error(request_id, status, message))
         else:
@@ -216,3 +223,7 @@ class ServerConnection(Connection):
                 self.close()
                 return
             self.send(answer.encode())
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

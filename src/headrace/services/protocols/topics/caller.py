@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from headrace.client import Admin, AsyncConsumer, AsyncProducer, ClientError
 from headrace.services.errors import RpcCode, RpcException
-from headrace.services.hessian2 import Decoder, Hessian2Error
+from headrace.services.hessian2 import Hessian2Error
 from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
@@ -168,7 +168,7 @@ class TopicsInvoker(Invoker):
         try:
             if status == Status.OK:
                 return codec.decode_result(body)
-            message = str(Decoder(body).decode())
+            message = codec.decode_error(body)
         except Hessian2Error as error:
             message = f"Decode response failed: {error}"
         raise RpcException(
