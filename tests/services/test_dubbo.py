@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 import logging
 import socket
@@ -13,6 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import cast
 
 import pytest
 
@@ -35,7 +37,7 @@ from headrace.services import (
     reply_attachments,
 )
 from headrace.services.generic import generalize
-from headrace.services.hessian2 import encode
+from headrace.services.hessian2 import Hessian2Error, decode, encode
 from headrace.services.protocols.dubbo.frame import HEADER
 
 
@@ -51,6 +53,12 @@ class Line:
     article: str
     price: Decimal
     colour: Colour = Colour.RED
+
+
+@java_class("com.acme.Article")
+@dataclass(frozen=True)
+class Article:
+    name: str
 
 
 @java_class("com.acme.Order")
@@ -330,6 +338,15 @@ def test_what_refers_to_itself_still_does_as_maps() -> None:
     assert node[2] == {"k": "RED"}
 
 
+def test_sets_and_maps_of_beans_without_their_classes() -> None:
+    article = Article("tea")
+    whole = decode(encode(generalize({article})))
+    assert whole == [{"class": "com.acme.Article", "name": "tea"}]
+    assert generalize({1, 2}) == {1, 2}
+    with pytest.raises(Hessian2Error, match="a Article as key"):
+        generalize({article: 1})
+
+
 def test_a_generic_implementation_answers_typed_calls(
     application: Callable[..., Bootstrap], consumer: Bootstrap
 ) -> None:
@@ -442,3 +459,27 @@ def test_nobody_listening_is_one_sentence(consumer: Bootstrap) -> None:
     proxy = consumer.reference(Shop, url=f"dubbo://127.0.0.1:{port}?check=false", check=False, retries=0)
     with pytest.raises(RpcException):
         proxy.echo(1)
+
+
+def test_a_host_that_does_not_answer_costs_a_call_its_timeout_and_no_more(consumer: Bootstrap) -> None:
+    """A full backlog drops what knocks, as a firewall does; connecting would take `connect.timeout`, an hour here."""
+    with socket.socket() as server, contextlib.ExitStack() as knocking:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):
+            peer = knocking.enter_context(socket.socket())
+            peer.setblocking(False)
+            peer.connect_ex(server.getsockname())
+        proxy = consumer.reference(
+            Shop,
+            url=f"dubbo://127.0.0.1:{server.getsockname()[1]}?lazy=true&connect.timeout=3600000",
+            check=False,
+            retries=0,
+            timeout=300,
+            methods=[MethodConfig(name="echo", async_=True)],
+        )
+        calls = [cast("Future[object]", proxy.echo(number)) for number in range(3)]
+        for call in calls:
+            with pytest.raises(RpcException, match="within the call's timeout of 300 ms") as error:
+                call.result(60)
+            assert error.value.code == RpcCode.TIMEOUT

@@ -13,9 +13,11 @@ from typing import Annotated
 
 from headrace.services.hessian2 import (
     DEFAULT_CLASSES,
+    Hessian2Error,
     JavaException,
     JavaObject,
     JavaType,
+    Typed,
     java_exception_name,
 )
 from headrace.services.interface import interface, method
@@ -54,7 +56,10 @@ def _generalize(value: object, seen: dict[int, object]) -> object:
     if id(value) in seen:  # what refers back to itself goes on doing so
         return seen[id(value)]
     if isinstance(value, set | frozenset):
-        return {_generalize(item, seen) for item in value}
+        members = [_generalize(item, seen) for item in value]
+        if any(isinstance(member, dict | list) for member in members):
+            return Typed(members, "java.util.HashSet")  # Java's sets can hold maps, Python's cannot
+        return set(members)
     if isinstance(value, Sequence):
         items: list[object] = []
         seen[id(value)] = items
@@ -66,7 +71,13 @@ def _generalize(value: object, seen: dict[int, object]) -> object:
         fields["class"] = value.class_name
         fields |= {key: _generalize(item, seen) for key, item in value.fields.items()}
     elif isinstance(value, Mapping):
-        fields |= {_generalize(key, seen): _generalize(item, seen) for key, item in value.items()}
+        for key, item in value.items():
+            plain = _generalize(key, seen)
+            if isinstance(plain, dict | list | Typed):
+                raise Hessian2Error(
+                    f"A map has a {type(key).__name__} as key, which is no key without its class."
+                )
+            fields[plain] = _generalize(item, seen)
     elif is_bean(type(value)) and not isinstance(value, BaseException):
         name = java_name(type(value))
         fields["class"] = name

@@ -6,7 +6,7 @@ maps. On the consumer's side a typed call to a provider that is itself generic i
 
 from __future__ import annotations
 
-from headrace.services.errors import RpcException
+from headrace.services.errors import RpcCode, RpcException
 from headrace.services.filters.base import Filter
 from headrace.services.generic import (
     GENERIC_TYPES,
@@ -16,7 +16,7 @@ from headrace.services.generic import (
     generalize,
     generic_exception,
 )
-from headrace.services.hessian2 import Typed
+from headrace.services.hessian2 import Hessian2Error, Typed
 from headrace.services.invocation import Invocation, Result
 from headrace.services.javatypes import split_descriptor
 
@@ -63,7 +63,10 @@ class GenericFilter(Filter):
         if result.exception is not None:
             result.exception = generic_exception(result.exception)
         else:
-            result.value = generalize(result.value)
+            try:
+                result.value = generalize(result.value)
+            except Hessian2Error as error:
+                raise RpcException(f"$invoke of {name}: the result cannot be told: {error}") from None
         return result
 
 
@@ -80,13 +83,19 @@ class GenericImplFilter(Filter):
             invocation.attachments["generic"] = self.url.get("generic")
             return await self.inner.invoke(invocation)
         types = split_descriptor(invocation.parameter_types)
+        try:
+            arguments = [generalize(argument) for argument in invocation.arguments]
+        except Hessian2Error as error:
+            raise RpcException(
+                f"Failed to invoke {invocation.method_name}: {error}", RpcCode.SERIALIZATION
+            ) from None
         call = Invocation(
             INVOKE,
             GENERIC_TYPES,
             [
                 invocation.method_name,
                 Typed(types, "[string"),
-                Typed([generalize(argument) for argument in invocation.arguments], "[object"),
+                Typed(arguments, "[object"),
             ],
             {**invocation.attachments, "generic": self.url.get("generic")},
         )

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from headrace.services.errors import RpcCode, RpcException
-from headrace.services.hessian2 import Decoder, Hessian2Error
+from headrace.services.hessian2 import Hessian2Error
 from headrace.services.invocation import Result
 from headrace.services.protocols.dubbo import codec
 from headrace.services.protocols.dubbo.connection import Connection, Pulse
@@ -22,6 +22,7 @@ from headrace.services.protocols.dubbo.frame import (
     HESSIAN2,
     REQUEST,
     SERIALIZATION_MASK,
+    TWO_WAY,
     Status,
 )
 from headrace.services.url import URL
@@ -85,9 +86,10 @@ class ClientConnection(Connection):
             self.on_event(flags, request_id, body)
             return
         if flags & REQUEST:  # a provider calling back: nothing is exported on this connection
-            self.send(
-                codec.encode_error(request_id, Status.SERVICE_ERROR, "The consumer exports nothing here")
-            )
+            if flags & TWO_WAY:
+                self.send(
+                    codec.encode_error(request_id, Status.SERVICE_ERROR, "The consumer exports nothing here")
+                )
             return
         future = self._waiting.pop(request_id, None)
         if future is None or future.done():
@@ -105,7 +107,7 @@ class ClientConnection(Connection):
             if status == Status.OK:
                 future.set_result(codec.decode_result(body))
             else:
-                future.set_exception(RemotingError(str(Decoder(body).decode()), _status(status)))
+                future.set_exception(RemotingError(codec.decode_error(body), _status(status)))
         except Hessian2Error as error:
             future.set_exception(RemotingError(f"Decode response failed: {error}", Status.CLIENT_ERROR))
 
@@ -199,7 +201,7 @@ class ExchangeClient:
         """Send a request and wait for its answer."""
         connection = self._connection
         if connection is None or not connection.is_open:
-            connection = await self.connect()
+            connection = await self._connect_within(timeout_ms)
         start = self._loop.time()
         future = connection.request(request_id, data)
         timer = self._loop.call_later(
@@ -212,12 +214,23 @@ class ExchangeClient:
             if not future.done() or future.cancelled():
                 connection.forget(request_id)
 
-    async def send(self, data: bytes | bytearray) -> None:
+    async def send(self, data: bytes | bytearray, timeout_ms: int) -> None:
         """Send a request nobody answers."""
         connection = self._connection
         if connection is None or not connection.is_open:
-            connection = await self.connect()
+            connection = await self._connect_within(timeout_ms)
         connection.send(data)
+
+    async def _connect_within(self, timeout_ms: int) -> ClientConnection:
+        """Connect for a call, which waits no longer for a host that does not answer than for an answer."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await self.connect()
+        except TimeoutError:
+            raise RemotingError(
+                f"Failed to connect to server {self._url.address} within the call's timeout of {timeout_ms} ms",
+                Status.CLIENT_TIMEOUT,
+            ) from None
 
     async def close(self, wait_seconds: float = 0) -> None:
         """Let requests under way finish, then close; the last reference closes."""

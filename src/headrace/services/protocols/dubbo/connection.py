@@ -131,7 +131,9 @@ class Pulse:
         self._timer = None
         now = loop.time()
         for connection in list(self._connections):
-            if now - connection.last_read > self.silence:
+            if not connection.is_open:  # lost before it was added here
+                self._connections.discard(connection)
+            elif now - connection.last_read > self.silence:
                 logger.warning(
                     "Close channel %s -> %s, because nothing was heard for %gs",
                     connection.local_address,

@@ -150,13 +150,13 @@ class DubboInvoker(Invoker):
         data = self._encode(invocation, request_id)
         client = next(self._turn)
         try:
-            if invocation.one_way:
-                await client.send(data)
-                return Result()
             timeout = self._timeouts_ms.get(name)
             if timeout is None:
                 timeout = self.url.method_int(name, "timeout", DEFAULT_TIMEOUT_MS)
                 timeout = self._timeouts_ms[name] = timeout if timeout > 0 else DEFAULT_TIMEOUT_MS
+            if invocation.one_way:
+                await client.send(data, timeout)
+                return Result()
             return await client.request(request_id, data, timeout)
         except RemotingError as error:
             if error.code == RpcCode.TIMEOUT:
