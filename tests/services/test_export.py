@@ -118,8 +118,24 @@ def test_a_delayed_export_that_fails_is_logged(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         app = application(protocol=ProtocolConfig(host="127.0.0.1", port=taken.getsockname()[1]))
-        shop(app, delay=10).export()
+        config = shop(app, delay=10)
+        config.export()
         eventually(lambda: "The delayed export of com.acme.Shop failed" in caplog.text)
+        assert not config.exported
+    config.export()  # and can be tried again, later again
+    eventually(lambda: config.urls)
+
+
+async def test_a_delayed_export_does_not_come_after_the_end(application: Callable[..., Bootstrap]) -> None:
+    app, clock = application(), application()
+    stopped, awaited = shop(app, delay=50), shop(clock, delay=150)
+    async with clock:
+        async with app:
+            pass
+        async with asyncio.timeout(20):
+            while not awaited.urls:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    assert not stopped.exported
 
 
 def test_an_export_that_fails_can_be_tried_again(application: Callable[..., Bootstrap]) -> None:
@@ -131,6 +147,34 @@ def test_an_export_that_fails_can_be_tried_again(application: Callable[..., Boot
         assert not config.exported
     config.export()
     assert config.exported
+    assert len(config.urls) == 1
+
+
+def test_an_export_that_fails_half_way_leaves_nothing_behind(application: Callable[..., Bootstrap]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        app = application(
+            protocol=[
+                ProtocolConfig(host="127.0.0.1", port=-1),
+                ProtocolConfig(name="rest", host="127.0.0.1", port=port),
+            ]
+        )
+        config = shop(app)
+        with pytest.raises(ServicesError, match="choose another"):
+            config.export()
+        assert config.urls == []
+        assert not app.runtime.provider_models
+    config.export()
+    assert [url.protocol for url in config.urls] == ["dubbo", "rest"]
+
+
+def test_what_was_stopped_does_not_start_again(application: Callable[..., Bootstrap]) -> None:
+    app = application()
+    shop(app)
+    with app:
+        pass
+    with pytest.raises(ServicesError, match=r"The service com\.acme\.Shop has already unexported!"):
+        app.start()
 
 
 # -- scopes --------------------------------------------------------------------------------------------------

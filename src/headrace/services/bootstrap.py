@@ -125,7 +125,9 @@ class Bootstrap:
         return self
 
     def stop(self) -> None:
+        """Withdraw everything, for good: a service that was exported cannot be exported again."""
         self.runtime.shutdown()
+        self._withdrawn()
 
     async def start_async(self) -> Bootstrap:
         """The same on the running event loop, which then serves the calls."""
@@ -138,6 +140,11 @@ class Bootstrap:
 
     async def stop_async(self) -> None:
         await self.runtime.shutdown_async()
+        self._withdrawn()
+
+    def _withdrawn(self) -> None:
+        for config in self.services:
+            config.unexported = config.exported
 
     @asynccontextmanager
     async def lifespan(self, _application: object = None) -> AsyncIterator[None]:

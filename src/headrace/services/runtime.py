@@ -124,7 +124,7 @@ class Runtime:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
-    def later(self, seconds: float, action: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def later(self, seconds: float, action: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
         """Do something after a while, unless the application ends before."""
 
         async def wait() -> None:
@@ -134,6 +134,7 @@ class Runtime:
         task = self.loop.create_task(wait())
         self._later.add(task)
         task.add_done_callback(self._later.discard)
+        return task
 
     # -- protocols, registries, reports ------------------------------------------------------------------
 

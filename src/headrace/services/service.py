@@ -6,6 +6,7 @@ protocol → exporter. `export()` blocks; `export_async()` is for code on an eve
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ class ServiceConfig(ProviderSettings, Generic[T]):
         self.unexported = False
         self.urls: list[URL] = []
         self._exporters: list[Exporter] = []
-        self._delayed: Any = None
+        self._delayed: asyncio.Task[None] | None = None
         self._model: InterfaceModel | None = None
 
     # -- what it is --------------------------------------------------------------------------------------
@@ -176,22 +177,17 @@ class ServiceConfig(ProviderSettings, Generic[T]):
         if not self.should_export:
             return
         if self.delay_ms > 0 and not self.exported:
-            if self._delayed is None:
-                loop = self.runtime.loop
-                self._delayed = loop.call_later(self.delay_ms / 1000, self._export_now)
+            if self._delayed is None or self._delayed.done():
+                self._delayed = self.runtime.later(self.delay_ms / 1000, self._export_now)
             return
         await self._do_export()
 
-    def _export_now(self) -> None:
+    async def _export_now(self) -> None:
         """The scheduler's turn: nobody waits for the outcome, so failures go to the log."""
-
-        async def attempt() -> None:
-            try:
-                await self._do_export()
-            except Exception:
-                logger.exception("The delayed export of %s failed", self.model.name)
-
-        self._delayed = self.runtime.loop.create_task(attempt())
+        try:
+            await self._do_export()
+        except Exception:
+            logger.exception("The delayed export of %s failed", self.model.name)
 
     async def _do_export(self) -> None:
         if self.unexported:
@@ -202,13 +198,14 @@ class ServiceConfig(ProviderSettings, Generic[T]):
         try:
             registries = load_registries(self, provider=True, runtime_parameters=runtime_parameters())
             for protocol in self.protocols:
-                key = build_key(self.full_path(protocol), self.group, self.version)
-                model = self.runtime.provider_models.setdefault(key, ProviderModel(key, self.model, self.ref))
                 url = await self._export_url(provider_url(self, protocol, registries), registries)
                 self.urls.append(url)
+                key = build_key(self.full_path(protocol), self.group, self.version)
+                model = self.runtime.provider_models.setdefault(key, ProviderModel(key, self.model, self.ref))
                 model.urls.append(url)
         except BaseException:
             await self._withdraw()
+            self.urls.clear()
             self.exported = False
             raise
 
