@@ -105,6 +105,11 @@ def test_random_follows_the_weights() -> None:
 def test_a_weight_of_nothing_gets_nothing_unless_all_have_it() -> None:
     assert shares(RandomLoadBalance(), [Provider(1, weight=0), Provider(2)], 200) == {2: 200}
     assert set(shares(RandomLoadBalance(), [Provider(1, weight=0), Provider(2, weight=0)], 200)) == {1, 2}
+    assert shares(RoundRobinLoadBalance(), [Provider(1, weight=0), Provider(2)], 200) == {2: 200}
+    busy = Provider(2)
+    busy.active["get"] = 3
+    assert shares(LeastActiveLoadBalance(), [Provider(1, weight=0), busy], 200) == {2: 200}
+    assert shares(LeastActiveLoadBalance(), [Provider(1, weight=0)], 200) == {1: 200}
 
 
 def test_round_robin_is_smooth() -> None:
@@ -197,6 +202,16 @@ async def test_calls_can_stick_to_one_provider() -> None:
     assert {(await sticky.invoke(call())).value for _ in range(20)} == {first}
     providers[int(str(first)) - 1].available = False
     assert (await sticky.invoke(call())).value != first
+
+
+async def test_a_method_that_does_not_stick_leaves_another_that_does_where_it_is() -> None:
+    providers = [Provider(port, **{"get.sticky": True}) for port in (1, 2, 3)]
+    sticky = cluster(FailoverCluster, providers)
+    first = (await sticky.invoke(call())).value
+    for _ in range(20):
+        await sticky.invoke(Invocation("put", "Ljava/lang/String;", ["k"]))
+        assert (await sticky.invoke(call())).value == first
+    assert len([p for p in providers if p.calls]) > 1  # the other method goes everywhere
 
 
 async def test_failfast_asks_once() -> None:

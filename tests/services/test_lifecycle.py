@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
 import textwrap
@@ -31,6 +32,8 @@ from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
 from headrace.services.protocols.base import Exporter, Protocol
+from headrace.services.protocols.dubbo.codec import encode_request, request_prefix
+from headrace.services.protocols.dubbo.frame import EVENT, HEADER, HEADER_SIZE, Status
 from headrace.services.protocols.injvm import InjvmProtocol
 from headrace.services.proxy import PythonProxyFactory
 from headrace.services.url import URL
@@ -67,6 +70,53 @@ def test_a_call_under_way_finishes_before_the_provider_closes(application: Calla
     assert answers == ["done"]
     with pytest.raises(RpcException):
         proxy.do(0)
+
+
+def test_a_call_that_comes_while_the_provider_is_closing_is_served_too(
+    application: Callable[..., Bootstrap], tmp_path: Path
+) -> None:
+    """Consumers hear of the end a moment later than it begins."""
+    app = application(
+        registry=RegistryConfig(address=f"embedded://{tmp_path}"),
+        properties={"dubbo.service.shutdown.wait": "60000"},
+    )
+    held = threading.Event()
+
+    class Held(Work):
+        def do(self, seconds: float) -> str:
+            self.started.set()
+            held.wait(seconds)
+            return "done"
+
+    work = Held()
+    config = app.service(work, interface=Work, scope="remote")
+    app.start()
+    url = config.urls[0]
+
+    def request(number: int, seconds: float) -> bytes:
+        prefix = request_prefix("com.acme.Work", "0.0.0", "do", "D")
+        return bytes(encode_request(0xC0, number, prefix, None, [seconds], {"path": "com.acme.Work"}))
+
+    with (
+        socket.create_connection((url.host or "", url.port), timeout=30) as peer,
+        peer.makefile("rb") as stream,
+    ):
+        peer.sendall(request(1, 60.0))
+        assert work.started.wait(30)
+        stopping = threading.Thread(target=app.stop)
+        stopping.start()
+
+        def next_frame() -> tuple[int, int, int]:
+            _, flags, status, number, length = HEADER.unpack(stream.read(HEADER_SIZE))
+            stream.read(length)
+            return flags, status, number
+
+        assert next_frame()[0] & EVENT  # "take no new calls", which we have not read yet
+        peer.sendall(request(2, 0.0))
+        assert next_frame()[1:] == (Status.OK, 2)
+        held.set()
+        assert next_frame()[1:] == (Status.OK, 1)
+        stopping.join(30)
 
 
 def test_consumers_leave_a_provider_that_is_going(
@@ -203,6 +253,19 @@ def test_a_protocol_of_ones_own_is_used_by_its_name(application: Callable[..., B
     app.start()
     assert config.urls[0].address == "127.0.0.1:7"
     assert app.reference(Work, url=config.urls[0].identity).do(0.0) == "done"
+
+
+def test_a_reference_that_fails_half_way_lets_go_of_what_it_has(
+    application: Callable[..., Bootstrap],
+) -> None:
+    app, consumer = application(), application("c")
+    config = app.service(Work(), scope="remote")
+    app.start()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        nobody = f"dubbo://127.0.0.1:{other.getsockname()[1]}"
+    with pytest.raises(RpcException, match="Failed to connect to server"):
+        consumer.reference(Work, url=f"{config.urls[0].identity};{nobody}")
+    assert not consumer.runtime.protocol("dubbo")._shared  # type: ignore[attr-defined]
 
 
 def test_a_proxy_factory_of_ones_own_is_chosen_by_proxy(

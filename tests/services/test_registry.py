@@ -21,14 +21,20 @@ from headrace.services import (
     ConfigError,
     MetadataReportConfig,
     ProtocolConfig,
+    ReferenceConfig,
     RegistryConfig,
     RegistryError,
     RpcException,
     ServiceConfig,
     interface,
+    points,
 )
 from headrace.services.config.complete import load_registries
+from headrace.services.invoker import Invoker
+from headrace.services.protocols.base import Exporter
+from headrace.services.protocols.dubbo.protocol import DubboProtocol
 from headrace.services.protocols.registry import registry_url_of
+from headrace.services.registry.base import Registry
 from headrace.services.url import decode, encode
 from headrace.testing.zookeeper import ZooKeeperServer
 
@@ -263,6 +269,73 @@ def test_an_override_rule_changes_a_live_export_and_back(
     eventually(lambda: _calls(around))
 
 
+def test_a_directory_that_cannot_be_used_is_one_sentence(
+    application: Callable[..., Bootstrap], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    app = application(registry=RegistryConfig(address=f"embedded://{tmp_path}/file"))
+    app.service(Named("a"), interface=Who)
+    with pytest.raises(
+        RegistryError, match=r"the embedded registry cannot use .*file: Not a directory; name a"
+    ):
+        app.start()
+
+
+def test_old_news_never_comes_after_new_news(
+    application: Callable[..., Bootstrap], tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    """A listener that fails is told again later, but not if it has been told something newer since."""
+    app, told = application(), list[list[str]]()
+
+    class Listener:
+        async def notify(self, urls: list[URL]) -> None:
+            told.append([url.protocol for url in urls])
+            if len(told) == 1:
+                raise OSError("not now")
+
+    async def look() -> Registry:
+        registry = await app.runtime.registry(URL.parse(f"embedded://{tmp_path}?retry.period=1000"))
+        await registry.subscribe(URL("consumer", "127.0.0.1", 0, "com.acme.Who"), Listener())
+        await registry.register(URL("dubbo", "127.0.0.1", 1, "com.acme.Who"))
+        return registry
+
+    registry = app.runtime.run(look())
+    eventually(lambda: ["dubbo"] in told)
+    eventually(lambda: not registry._failed)
+    assert told[-1] == ["dubbo"]
+
+
+def test_a_rule_that_could_not_be_applied_is_tried_again(
+    application: Callable[..., Bootstrap], tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    attempts: list[str] = []
+
+    class Reluctant(DubboProtocol):
+        async def export(self, invoker: Invoker) -> Exporter:
+            if invoker.url.get("weight") == "7":
+                attempts.append("7")
+                if len(attempts) == 1:
+                    raise OSError("not now")
+            return await super().export(invoker)
+
+    points.PROTOCOLS.register("reluctant", Reluctant)
+
+    def registry() -> RegistryConfig:
+        return RegistryConfig(address=f"embedded://{tmp_path}", parameters={"retry.period": "100"})
+
+    app = application(
+        "p", registry=registry(), protocol=ProtocolConfig(name="reluctant", host="127.0.0.1", port=-1)
+    )
+    app.service(Named("a"), interface=Who)
+    app.start()
+    write_rule(
+        application,
+        registry(),
+        "override://0.0.0.0/com.acme.Who?category=configurators&dynamic=false&weight=7",
+    )
+    eventually(lambda: len(attempts) == 2)
+
+
 def _calls(proxy: Who) -> bool:
     try:
         return proxy.who() == "a"
@@ -481,6 +554,40 @@ def owner(client: KazooClient, registry: RegistryConfig, node: str) -> int:
     return found.ephemeralOwner if found else 0
 
 
+def test_who_wants_to_know_of_everything_goes_on_hearing_it_after_a_lost_session(
+    application: Callable[..., Bootstrap], tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    with ZooKeeperServer(tmp_path / "zk") as server:
+        watcher, other = application("watcher"), application("other")
+        told: dict[str, set[int]] = {}
+
+        class Listener:
+            async def notify(self, urls: list[URL]) -> None:
+                told[urls[0].interface] = {url.port for url in urls}
+
+        async def registry(app: Bootstrap) -> Registry:
+            return await app.runtime.registry(URL.parse(f"zookeeper://{server.connect_string}?session=2000"))
+
+        async def watch() -> None:
+            everything = {"interface": "*", "group": "*", "version": "*", "category": "providers"}
+            await (await registry(watcher)).subscribe(
+                URL("consumer", "127.0.0.1", 0, "*", everything), Listener()
+            )
+
+        async def register(port: int, name: str) -> None:
+            await (await registry(other)).register(URL("dubbo", "127.0.0.1", port, name))
+
+        watcher.runtime.run(watch())
+        other.runtime.run(register(1, "com.acme.A"))
+        eventually(lambda: told.get("com.acme.A") == {1})
+        first = session(watcher)
+        expire(watcher, server)
+        eventually(lambda: session(watcher) not in (0, first))
+        other.runtime.run(register(2, "com.acme.A"))
+        other.runtime.run(register(3, "com.acme.B"))
+        eventually(lambda: told == {"com.acme.A": {1, 2}, "com.acme.B": {3}})
+
+
 def test_an_ensemble_that_is_away_does_not_stop_calls(
     application: Callable[..., Bootstrap], tmp_path: Path, eventually: Callable[..., None]
 ) -> None:
@@ -499,6 +606,36 @@ def test_an_ensemble_that_is_away_does_not_stop_calls(
         late.start()  # registers as soon as it can
         server.start()
         eventually(lambda: whos(proxy) == {"a", "late"}, 40)
+
+
+def test_a_reference_let_go_while_the_ensemble_is_away_does_not_come_back(
+    application: Callable[..., Bootstrap], tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    with ZooKeeperServer(tmp_path / "zk") as server:
+        registry = RegistryConfig(address=f"zookeeper://{server.connect_string}", session=2000)
+        provide(application, registry, "a")
+        consumer = application("c", registry=registry)
+        gone, kept = (
+            ReferenceConfig(interface=Who, runtime=consumer.runtime, parameters={"mark": mark})
+            for mark in ("gone", "kept")
+        )
+        assert gone.get().who() == kept.get().who() == "a"
+        server.kill()
+        gone.destroy()
+        server.start()
+        eventually(lambda: marks_in(server) == {"kept"}, 40)
+
+
+def marks_in(server: ZooKeeperServer) -> set[str]:
+    """The `mark` of each consumer that the ensemble has."""
+    kazoo = KazooClient(server.connect_string)
+    kazoo.start()
+    try:
+        nodes = kazoo.get_children("/dubbo/com.acme.Who/consumers")
+        return {URL.parse(decode(node)).get("mark") for node in nodes}
+    finally:
+        kazoo.stop()
+        kazoo.close()
 
 
 def test_calls_go_on_while_everybody_registers_again(

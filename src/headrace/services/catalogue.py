@@ -60,7 +60,7 @@ class Catalogue:
                 entry = entries.setdefault(
                     url.service_key, ServiceEntry(url.service_key, name, url.get("group"), url.get("version"))
                 )
-                entry.urls[url.get("category", "providers")].append(url)
+                entry.urls.setdefault(url.get("category", "providers"), []).append(url)
         return sorted(entries.values(), key=lambda entry: entry.key)
 
     async def _description(self, entry: ServiceEntry) -> dict[str, Any] | None:

@@ -219,7 +219,14 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
                 f"No such any registry to reference {self.model.name} on the consumer {local_host()}: give "
                 "registries=[RegistryConfig(address=…)], set dubbo.registry.address, or give url=… to call directly"
             )
-        invokers = [await self.runtime.refer(self.model, url) for url in self.urls]
+        invokers: list[Invoker] = []
+        try:
+            for each in self.urls:
+                invokers.append(await self.runtime.refer(self.model, each))
+        except BaseException:
+            for invoker in invokers:
+                await invoker.destroy()
+            raise
         if len(invokers) == 1 and self.urls[0].protocol == "registry":
             return invokers[0]
         through_registries = any(url.protocol == "registry" for url in self.urls)

@@ -198,13 +198,14 @@ class RegistryDirectory(Directory):
         if self._destroyed:
             return
         self._destroyed = True
+        # Also when the registry is away: it would bring back on its return what it was not told to forget.
         try:
-            if self._registry.is_available:
-                await self._registry.unregister(self._consumer_url)
-                await self._registry.unsubscribe(self._subscription, self)
+            await self._registry.unregister(self._consumer_url)
+            await self._registry.unsubscribe(self._subscription, self)
         except ServicesError as error:
             logger.warning("%s", error)
-        invokers, self._invokers, self._listed = self._invokers, {}, ()
+        async with self._changing:  # what is being connected to now must not be left behind
+            invokers, self._invokers, self._listed = self._invokers, {}, ()
         for invoker in invokers.values():
             await invoker.destroy()
 

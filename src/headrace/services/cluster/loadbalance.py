@@ -89,9 +89,12 @@ class LeastActiveLoadBalance(LoadBalance):
 
     def choose(self, invokers: Sequence[Invoker], invocation: Invocation) -> Invoker:
         name = invocation.method_name
-        least = min(invoker.active[name] for invoker in invokers)
-        idle = [invoker for invoker in invokers if invoker.active[name] == least]
-        return _by_weight(idle, [weight_of(invoker, invocation) for invoker in idle])
+        weights = {id(invoker): weight_of(invoker, invocation) for invoker in invokers}
+        # One without weight is being drained: its idleness must not attract calls.
+        wanted = [invoker for invoker in invokers if weights[id(invoker)]] or invokers
+        least = min(invoker.active[name] for invoker in wanted)
+        idle = [invoker for invoker in wanted if invoker.active[name] == least]
+        return _by_weight(idle, [weights[id(invoker)] for invoker in idle])
 
 
 class ConsistentHashLoadBalance(LoadBalance):
@@ -137,7 +140,7 @@ class _Ring:
 
 
 def _digest(text: str) -> bytes:
-    return hashlib.md5(text.encode(), usedforsecurity=False).digest()
+    return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
 
 
 def _point(digest: bytes, quarter: int) -> int:

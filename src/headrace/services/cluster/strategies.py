@@ -98,7 +98,8 @@ class ClusterInvoker(Invoker):
         if sticky and kept in invokers and kept not in tried and kept is not None and kept.is_available:
             return kept
         chosen = self._select(balance, invocation, invokers, tried)
-        self._sticky = chosen if sticky else None
+        if sticky:
+            self._sticky = chosen
         return chosen
 
     def _select(

@@ -91,7 +91,7 @@ class RegistryProtocol(Protocol):
 
     async def destroy(self) -> None:
         for exporter in list(self._exporters.values()):
-            await exporter.unexport(wait=False)
+            await exporter.withdraw()
 
 
 def registry_url_of(url: URL) -> URL:
@@ -183,8 +183,8 @@ class RegistryExporter(Exporter):
             url = configure(self._configurators, self._origin)
             if url == self._current or self._ended:
                 return
-            old, self._current = self._current, url
             self._exporter = await self._export(url)
+            old, self._current = self._current, url
             await self._register()
             logger.info(
                 "exported provider url changed, origin url: %s, old export url: %s, new export url: %s",
@@ -195,8 +195,25 @@ class RegistryExporter(Exporter):
 
     # -- the end -----------------------------------------------------------------------------------------
 
-    async def unexport(self, *, wait: bool = True) -> None:
+    async def unexport(self) -> None:
         """Deregister now; stop serving once consumers had `dubbo.service.shutdown.wait` to notice."""
+        if self._ended:
+            return
+        await self.withdraw()
+        seconds = self._protocol.runtime.shutdown_wait_ms / 1000
+        if seconds:
+            logger.info("Waiting %gs for registry to notify all consumers before unexport.", seconds)
+            self._protocol.runtime.later(seconds, self._end)
+        else:
+            await self._end()
+
+    async def abandon(self) -> None:
+        """Undo a start that failed half way."""
+        await self.withdraw()
+        await self._end()
+
+    async def withdraw(self) -> None:
+        """Deregister, and serve on: at the end of the application the wire's own protocol knows when to stop."""
         if self._ended:
             return
         self._ended = True
@@ -206,16 +223,6 @@ class RegistryExporter(Exporter):
                 await action()
             except Exception as error:
                 logger.warning("%s", error)
-        seconds = self._protocol.runtime.shutdown_wait_ms / 1000 if wait else 0
-        if seconds:
-            logger.info("Waiting %gs for registry to notify all consumers before unexport.", seconds)
-            self._protocol.runtime.later(seconds, self._end)
-        else:
-            await self._end()
-
-    async def abandon(self) -> None:
-        """Undo a start that failed half way."""
-        await self.unexport(wait=False)
 
     async def _deregister(self) -> None:
         if self._registered is not None:

@@ -96,7 +96,8 @@ class Registry(ABC):
         self.subscribed[url].pop(listener, None)
         if not self.subscribed[url]:
             del self.subscribed[url]
-        self._failed.pop(("subscribe", url, listener), None)
+        for what in ("subscribe", *(f"notify {category}" for category in CATEGORIES)):
+            self._failed.pop((what, url, listener), None)
         await self._attempt("unsubscribe", url, listener, partial(self.do_unsubscribe, url, listener))
 
     async def notify(self, url: URL, listener: NotifyListener, urls: Iterable[URL]) -> None:
@@ -106,11 +107,13 @@ class Registry(ABC):
             if each.protocol == "empty" or is_match(url, each):
                 by_category[each.get("category", "providers")].append(each)
         for category, found in by_category.items():
+            key = ("notify " + category, url, listener)
+            self._failed.pop(key, None)  # older news must not come after this
             try:
                 await listener.notify(found)
             except Exception:
                 logger.exception("Failed to notify for subscribe %s, waiting for retry", url)
-                self._retry_later(("notify " + category, url, listener), partial(listener.notify, found))
+                self._retry_later(key, partial(listener.notify, found))
 
     async def recover(self) -> None:
         """Bring back every registration and subscription, after a lost connection or session."""
@@ -161,10 +164,10 @@ class Registry(ABC):
                 check = check and url.protocol != "consumer"
             if check:
                 raise RegistryError(
-                    f"Failed to {what} {url} to registry {self.url.address}, cause: {error or type(error).__name__}"
+                    f"Failed to {what} {url} to registry {self.url.address}, cause: {str(error) or type(error).__name__}"
                 ) from error
             logger.error(
-                "Failed to %s %s, waiting for retry, cause: %s", what, url, error or type(error).__name__
+                "Failed to %s %s, waiting for retry, cause: %s", what, url, str(error) or type(error).__name__
             )
             self._retry_later(key, action)
 

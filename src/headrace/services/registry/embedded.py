@@ -17,6 +17,7 @@ from pathlib import Path
 
 from headrace.services.addresses import is_match
 from headrace.services.config.complete import REGISTRY_SERVICE
+from headrace.services.errors import RegistryError
 from headrace.services.registry.base import NotifyListener, Registry, categories_of, with_empty
 from headrace.services.url import ANY, URL, decode, encode
 
@@ -40,9 +41,15 @@ class EmbeddedRegistry(Registry):
 
     async def start(self) -> None:
         sessions = self._directory / SESSIONS
-        sessions.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(sessions / self._session, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            sessions.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(sessions / self._session, os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        except OSError as error:
+            raise RegistryError(
+                f"the embedded registry cannot use {self._directory}: {error.strerror}; name a directory that can be "
+                "written, as in embedded:///var/tmp/registry"
+            ) from None
 
     @property
     def is_available(self) -> bool:

@@ -112,6 +112,8 @@ class ZooKeeperRegistry(Registry):
         return with_empty(url, category, _urls(children))
 
     async def _refresh(self, url: URL, listener: NotifyListener, category: str) -> None:
+        if (url, listener) not in self._watched:  # nobody wants to know any more
+            return
         try:
             urls = await self._read(url, listener, category)
         except Exception as error:
@@ -142,7 +144,7 @@ class ZooKeeperRegistry(Registry):
 
         for name in await self._zk.children(self._root, changed):
             service = url.replace(path=decode(name)).add({"interface": decode(name), "check": "false"})
-            if (service, listener) not in self._watched:
+            if not self._watched.get((service, listener)):  # new, or its watches ended with a connection
                 await self.do_subscribe(service, listener)
 
     def _reconnected(self) -> None:
