@@ -98,6 +98,20 @@ def test_a_call_is_answered(provide: Callable[..., Bootstrap], bank: Callable[..
     assert len(ledger.made) == 1
 
 
+def test_a_call_that_was_refused_can_be_made_under_the_same_id(
+    provide: Callable[..., Bootstrap], bank: Callable[..., Bank]
+) -> None:
+    ledger = Ledger()
+    provide(ledger, token="secret")
+    proxy = bank()
+    with attach({names.ID: "transfer-1"}), pytest.raises(RpcException, match="Invalid token"):
+        proxy.transfer(1)
+    with attach({names.ID: "transfer-1", "token": "secret"}):
+        assert proxy.transfer(1) == 1
+        assert proxy.transfer(1) == 1
+    assert ledger.made == ["transfer-1"]
+
+
 async def test_many_calls_at_once(
     provide: Callable[..., Bootstrap], application: Callable[..., Bootstrap], bootstrap: str, version: str
 ) -> None:

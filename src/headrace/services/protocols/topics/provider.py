@@ -119,6 +119,8 @@ class TopicsExporter(Exporter):
                 if len(self._remembered) > MAX_REMEMBERED:
                     self._remembered.popitem(last=False)
         body, status = await asyncio.shield(made)
+        if status == Status.SERVICE_ERROR and self._remembered.get(call_id) is made:
+            del self._remembered[call_id]  # the call was refused, not made: asked again, it may be
         if not reply_to or self._producer is None:
             return
         headers = {names.ID: call_id, names.STATUS: str(int(status))}
