@@ -65,7 +65,7 @@ class RestInvoker(Invoker):
         except (OSError, EOFError, h11.RemoteProtocolError) as error:
             self._available = not isinstance(error, OSError)
             raise RpcException(
-                f"Failed to invoke remote method: {name}, provider: {self.url}, cause: {error or 'closed'}",
+                f"Failed to invoke remote method: {name}, provider: {self.url}, cause: {str(error) or 'closed'}",
                 RpcCode.NETWORK,
             ) from None
         return self._result(response, invocation)

@@ -1,7 +1,7 @@
 """HTTP/1.1 on the event loop, both ends: h11 reads and writes the bytes, this moves them.
 
 A connection serves its requests one after the other, keeps open between them, and is closed for what is malformed,
-too large or too slow. Handlers are coroutines from Request to Response.
+too large or too slow; of what comes while a request is served only a little is kept. Handlers are coroutines from Request to Response.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class HttpConnection(asyncio.Protocol):
         self._body = bytearray()
         self._task: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self._early = 0  # bytes that came while a request was being served
         self._closing = False
 
     @property
@@ -77,6 +78,10 @@ class HttpConnection(asyncio.Protocol):
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
+        if self._task is not None and self._transport is not None:
+            self._early += len(data)
+            if self._early > _READ_SIZE:
+                self._transport.pause_reading()
         self._http.receive_data(data)
         self._advance()
 
@@ -162,6 +167,9 @@ class HttpConnection(asyncio.Protocol):
         self._write(h11.EndOfMessage())
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE and not self._closing:
             self._http.start_next_cycle()
+            if self._early > _READ_SIZE:
+                self._transport.resume_reading()
+            self._early = 0
             self._wait_for_next()
             self._advance()
         else:
@@ -209,13 +217,16 @@ class HttpClient:
         self._free.append(await self._open())
 
     async def request(self, request: Request) -> Response:
-        """Raises OSError when the other end is not there, h11.RemoteProtocolError when it is no HTTP server."""
+        """Raises OSError when the other end is not there, h11.RemoteProtocolError when it is no HTTP server.
+
+        A connection that was closed while it waited is passed over. One that ends after the request was written is
+        an error: nobody knows whether the call was made, and making it twice is the cluster's to decide.
+        """
         while self._free:
             connection = self._free.pop()
-            try:
+            if not connection[0].at_eof() and not connection[1].is_closing():
                 return await self._exchange(connection, request)
-            except (OSError, EOFError):  # closed while it waited; the request did not reach anybody
-                connection[1].close()
+            connection[1].close()
         return await self._exchange(await self._open(), request)
 
     async def close(self) -> None:

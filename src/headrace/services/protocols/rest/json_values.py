@@ -22,9 +22,16 @@ from headrace.services.javatypes import is_bean, java_name
 
 def dumps(value: object) -> bytes:
     """Raises TypeError for what JSON cannot hold."""
+    try:
+        return _dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can carry
+        return _dumps(value, ensure_ascii=True).encode()
+
+
+def _dumps(value: object, *, ensure_ascii: bool) -> str:
     return json.dumps(
-        value, default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    ).encode()
+        value, default=_plain, ensure_ascii=ensure_ascii, separators=(",", ":"), allow_nan=False
+    )
 
 
 def loads(data: bytes) -> Any:
