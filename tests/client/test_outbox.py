@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.client import DeliveryError, Record, serializers
+from headrace.client import Admin, DeliveryError, Record, serializers
 from headrace.client.outbox import FileOutbox, OutboxError, Relay, SqlOutbox
 from headrace.client.outbox.entry import Entry, decode, encode
 
@@ -124,6 +125,61 @@ def test_a_failed_fsync_is_told_and_nothing_more_is_accepted(
         assert [entry.value for _, entry in outbox.pending(9)] == [b"safe"]
 
 
+def test_a_failed_fsync_is_told_to_every_thread_that_waited_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tells of a lost page once; a second fsync would answer that all is well."""
+    real, calls = os.fsync, []
+
+    def fail_once(file: int) -> None:
+        calls.append(file)
+        if len(calls) > 1:
+            real(file)
+            return
+        while outbox._written.byte < 3 * size:  # until the other thread has written, too
+            time.sleep(0.001)
+        raise OSError(5, "Input/output error")
+
+    failures: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            outbox.send("t", "unsure")
+        except OutboxError as error:
+            failures.append(error)
+
+    with FileOutbox(tmp_path) as outbox:
+        outbox.send("t", "safe")
+        size = outbox._written.byte
+        monkeypatch.setattr(os, "fsync", fail_once)
+        threads = [threading.Thread(target=send) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(failures) == 2
+
+
+def test_a_failed_fsync_at_the_end_of_a_file_is_told_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = os.fsync, []
+
+    def fail_once(file: int) -> None:
+        calls.append(file)
+        if len(calls) == 1:
+            raise OSError(5, "Input/output error")
+        real(file)
+
+    with FileOutbox(tmp_path, segment_bytes=1) as outbox:
+        outbox.send("t", "safe")
+        monkeypatch.setattr(os, "fsync", fail_once)
+        for _ in range(2):
+            with pytest.raises(OutboxError, match="cannot be written"):
+                outbox.send("t", "unsure")
+        assert [entry.value for _, entry in outbox.pending(9)] == [b"safe"]
+
+
 def test_threads_that_send_together_lose_nothing(tmp_path: Path) -> None:
     with FileOutbox(tmp_path, segment_bytes=5_000) as outbox:
 
@@ -178,6 +234,54 @@ def test_what_cannot_be_sent_stays_and_is_sent_later(
             pass
         assert len(outbox) == 0
     assert [record.value for record in read_all(topic)] == [b"patient"]
+
+
+def test_what_waits_behind_a_refused_record_is_not_sent_over_and_over(
+    bootstrap: str, tmp_path: Path, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    small, topic = new_topic(max_message_bytes="1000"), new_topic()
+    with FileOutbox(tmp_path) as outbox:
+        outbox.send(small, "x" * 5_000)
+        outbox.send(topic, "behind it")
+        relay = Relay(outbox, bootstrap, linger_ms=0)
+        for _ in range(3):
+            with pytest.raises(DeliveryError, match=r"raise max\.message\.bytes"):
+                relay.drain()
+        assert len(outbox) == 2
+        assert len(read_all(topic)) == 1
+        with Admin(bootstrap) as admin:
+            admin.set_topic_config(small, {"max.message.bytes": "10000"})
+        assert relay.drain() == 2
+        relay.stop()
+    assert {record.header("headrace.id") for record in read_all(topic)} == {
+        read_all(topic)[0].header("headrace.id")
+    }
+
+
+def test_a_full_disk_does_not_end_the_relay(
+    bootstrap: str,
+    tmp_path: Path,
+    new_topic: NewTopic,
+    read_all: ReadAll,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = new_topic()
+    with FileOutbox(tmp_path) as outbox:
+        real, failures = outbox._keep_sent, []
+
+        def full_once() -> None:
+            if not failures:
+                failures.append(1)
+                raise OSError(28, "No space left on device")
+            real()
+
+        monkeypatch.setattr(outbox, "_keep_sent", full_once)
+        with Relay(outbox, bootstrap, poll_interval=0.05, linger_ms=0):
+            outbox.send(topic, "one")
+            while not failures:
+                time.sleep(0.01)
+            outbox.send(topic, "two")
+    assert [record.value for record in read_all(topic)] == [b"one", b"two"]
 
 
 def test_a_producer_killed_again_and_again_skips_nothing(

@@ -185,21 +185,31 @@ class FileOutbox(Generic[K, V]):
             if self._synced >= wanted:
                 return
             target = self._written
+            self._flush()
+            self._synced = target
+
+    def _flush(self) -> None:
+        if self._broken is None:
             try:
                 os.fsync(self._file)
+                return
             except OSError as error:
-                # What the disk holds after a failed fsync is unknown, and a second fsync would not tell.
                 self._broken = error
-                raise self._failure(error) from error
-            self._synced = target
+        # What the disk holds after a failed fsync is unknown, and a second one, of another thread, would not tell.
+        raise self._failure(self._broken) from self._broken
 
     def _roll(self) -> None:
         with self._syncing:
-            os.fsync(self._file)
-            os.close(self._file)
+            self._flush()
             number = self._written.file + 1
-            self._file = os.open(self._path(number), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            self._sync_folder()
+            try:
+                file = os.open(self._path(number), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+                self._sync_folder()
+            except OSError as error:
+                self._broken = error
+                raise self._failure(error) from error
+            os.close(self._file)
+            self._file = file
             self._written = self._synced = Position(number, 0)
 
     def _check(self) -> None:

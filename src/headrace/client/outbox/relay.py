@@ -42,16 +42,19 @@ class Relay(Generic[H]):
         self._batch = batch
         self._poll_interval = poll_interval
         self._stopping = threading.Event()
+        self._refused = False  # then the first is tried alone: those behind it may have been written already
         self._thread: threading.Thread | None = None
 
     def drain(self) -> int:
         """Send what waits now; returns how many records were acknowledged. Raises when one was refused."""
         total = 0
         while self._outbox.hold():
-            entries = self._outbox.pending(self._batch)
+            entries = self._outbox.pending(1 if self._refused else self._batch)
             if not entries:
                 break
+            self._refused = True
             total += self._send(entries)
+            self._refused = False
         return total
 
     def start(self) -> None:
@@ -82,7 +85,7 @@ class Relay(Generic[H]):
             try:
                 self.drain()
                 delay = self._poll_interval
-            except ClientError as error:
+            except (ClientError, OSError) as error:  # a full disk passes, too
                 log.error("the outbox waits, again in %.1f s: %s", delay, error)
                 self._stopping.wait(delay)
                 delay = min(delay * 2, _LONGEST_DELAY)
