@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.client import Admin, ConfigError, Producer, Record, TopicPartition
+from headrace.client import Admin, ClientError, ConfigError, Producer, Record, TopicPartition
 from headrace.client.dead_letter_box import DeadLetterBox, Settled, parse_places
 from headrace.client.dead_letters import DeadLetters
 
@@ -119,6 +119,33 @@ def test_a_failing_replay_remembers_what_went_through(bootstrap: str, new_topic:
         with pytest.raises(KeyboardInterrupt):
             box.replay(choose)
         assert box.count() == 3
+
+
+def test_nothing_is_replayed_that_could_not_be_remembered(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    """Every other letter of many: their places do not fit into one commit's note."""
+    topic = new_topic()
+    letters = DeadLetters({"bootstrap.servers": bootstrap})
+    sent = [
+        letters.send(Record(topic, 0, number, None, b"%d" % number), ValueError(f"kind {number % 2}"), 1)
+        for number in range(1200)
+    ]
+    for each in sent:
+        each.result()
+    letters.close()
+    with DeadLetterBox(f"{topic}.dlq", bootstrap) as box:
+        with pytest.raises(ClientError, match=r"too many scattered letters .* settle those from offset 0 on"):
+            box.replay(lambda letter: letter.reason.endswith("1"))
+        replayed = len(read_all(topic))
+        assert 0 < replayed < 600
+        assert box.count() == 1200 - replayed
+        assert (
+            box.replay(lambda letter: letter.offset < 1000) == 1000 - replayed
+        )  # nothing of them is scattered
+        assert box.replay(lambda letter: letter.reason.endswith("1")) > 0
+    values = [record.value for record in read_all(topic)]
+    assert len(values) == len(set(values))
 
 
 def test_places_are_read_as_written() -> None:

@@ -85,6 +85,30 @@ class Settled:
         return cls(max(offset, 0), after)
 
 
+class NoteRoom:
+    """Whether the note of a partition has room for one more settled letter, going through them in order.
+
+    Asked before anything is done with a letter, since what cannot be remembered would be done again.
+    """
+
+    def __init__(self, settled: Settled) -> None:
+        self._left = _NOTE_LIMIT - len(settled.note())
+        self._all_before = True  # then it needs no note: the committed offset says it
+        self._last = -2
+
+    def has_place_for(self, offset: int) -> bool:
+        if self._all_before:
+            return True
+        # A span is at most two numbers; one that goes on has been counted when it began.
+        if offset - 1 != self._last:
+            self._left -= 2 * (len(str(offset)) + 2)
+        self._last = offset
+        return self._left >= 0
+
+    def passed(self, *, settled: bool) -> None:
+        self._all_before = self._all_before and settled
+
+
 class DeadLetterBox:
     """The dead letters in one topic, such as ``orders.dlq``."""
 
@@ -163,14 +187,23 @@ class DeadLetterBox:
         for partition in self._partitions:
             records = list(self._read(partition))
             done: list[int] = []
+            room = NoteRoom(self._settled[partition])
             try:
                 for record in records:
                     if record.offset in self._settled[partition]:
+                        room.passed(settled=True)
                         continue
                     letter = _letter(record, settled=False)
-                    if chosen(letter):
+                    wanted = chosen(letter)
+                    if wanted:
+                        if not room.has_place_for(letter.offset):
+                            raise ClientError(
+                                f"too many scattered letters of {partition} are settled to remember them all: "
+                                f"settle those from offset {self._settled[partition].first} on first"
+                            )
                         act(letter)
                         done.append(letter.offset)
+                    room.passed(settled=wanted)
             finally:
                 if done:
                     self._settled[partition].add(done, [record.offset for record in records])
@@ -195,13 +228,7 @@ class DeadLetterBox:
 
     def _keep_settled(self, partition: TopicPartition) -> None:
         settled = self._settled[partition]
-        note = settled.note()
-        if len(note) > _NOTE_LIMIT:
-            raise ClientError(
-                f"too many scattered letters of {partition} are settled to remember them all: settle those before "
-                f"offset {settled.first + 1} first"
-            )
-        place = confluent_kafka.TopicPartition(*partition, settled.first, metadata=note)
+        place = confluent_kafka.TopicPartition(*partition, settled.first, metadata=settled.note())
         try:
             self._consumer.librdkafka.commit(offsets=[place], asynchronous=False)
         except KafkaException as error:

@@ -21,6 +21,8 @@ REASON, ATTEMPT, TOPIC, PARTITION, OFFSET = (
     PREFIX + name for name in ("reason", "attempt", "topic", "partition", "offset")
 )
 _MAX_REASON = 2_000
+_ROOM_FOR_HEADERS = 64 * 1024
+_NO_LIMIT_OF_OUR_OWN = 1_000_000_000
 
 
 def default_name(topic: str) -> str:
@@ -33,7 +35,7 @@ def headers_for(
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return [
         *own_headers(record.headers),
-        (REASON, reason[:_MAX_REASON].encode()),
+        (REASON, reason[:_MAX_REASON].encode("utf-8", "backslashreplace")),
         (ATTEMPT, str(attempt).encode()),
         (TOPIC, record.topic.encode()),
         (PARTITION, str(record.partition).encode()),
@@ -47,7 +49,10 @@ def own_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
 
 
 class DeadLetters:
-    """Writes dead letters; makes their topic when it is first needed, as wide as the original."""
+    """Writes dead letters; makes their topic when it is first needed, as wide as the original.
+
+    Whatever the original could hold must fit: a letter that cannot be written would hold up its partition for ever.
+    """
 
     def __init__(self, connection: dict[str, object], name: Callable[[str], str] = default_name) -> None:
         self._connection = connection
@@ -63,7 +68,13 @@ class DeadLetters:
             if topic not in self._known:
                 self._create(topic, record.topic)
             if self._producer is None:
-                self._producer = Producer(self._connection, linger_ms=0)
+                # Compressed, because the original may have been: the broker counts the bytes that arrive.
+                self._producer = Producer(
+                    self._connection,
+                    linger_ms=0,
+                    compression_type="zstd",
+                    max_request_size=_NO_LIMIT_OF_OUR_OWN,
+                )
         return self._producer.send(
             topic, record.raw_value, key=record.raw_key, headers=headers_for(record, error, attempt)
         )
@@ -76,5 +87,7 @@ class DeadLetters:
         with Admin(self._connection) as admin:
             if topic not in admin.topics():
                 partitions = len(admin.topic(original).partitions)
-                admin.create_topic(topic, partitions=partitions, exist_ok=True)
+                limit = int(admin.topic_config(original).get("max.message.bytes") or 0) + _ROOM_FOR_HEADERS
+                config = {"max.message.bytes": str(limit)}
+                admin.create_topic(topic, partitions=partitions, config=config, exist_ok=True)
         self._known.add(topic)
