@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 import time
 from collections import Counter, defaultdict
@@ -21,6 +22,7 @@ from headrace.client import (
     AsyncRunner,
     ConfigError,
     HandlerFailed,
+    Hook,
     Metrics,
     Producer,
     Record,
@@ -328,6 +330,70 @@ def test_hooks_count_and_trace_every_attempt(bootstrap: str, new_topic: NewTopic
     spans = [span for span in exporter.get_finished_spans() if span.name == f"process {topic}"]
     assert [span.attributes["headrace.attempt"] for span in spans] == [1, 2]
     assert [span.status.is_ok for span in spans] == [False, True]
+
+
+class Rude(Hook):
+    """Hides what the handler raises, and raises itself when it raises nothing."""
+
+    @contextlib.contextmanager
+    def handling(self, record: Record, attempt: int) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            return
+        raise RuntimeError("the hook is broken")
+
+
+def test_a_hook_can_neither_hide_a_failure_nor_make_one(
+    bootstrap: str, admin: Admin, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, [(None, "x"), (None, "y")])
+    calls: Counter[bytes] = Counter()
+
+    def handle(record: Record) -> None:
+        calls[record.value] += 1
+        if calls[b"x"] == 1:
+            raise OSError("once")
+
+    runner = Runner(
+        handle,
+        bootstrap,
+        topics=topic,
+        group_id=group,
+        order="partition",
+        retry=QUICK,
+        hooks=[Rude()],
+        **SETTINGS,
+    )
+    with running(runner):
+        wait_until(lambda: b"y" in calls)
+    assert calls == {b"x": 2, b"y": 1}
+    assert admin.group_offsets(group) == {TopicPartition(topic, 0): 2}
+    assert f"{topic}.dlq" not in admin.topics()
+
+
+def test_whatever_a_topic_can_hold_fits_into_its_dead_letters(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll, group: str
+) -> None:
+    """Larger than a producer sends by default, larger than a topic takes by default, and compressed."""
+    topic = new_topic(max_message_bytes="2000000")
+    large, wide = os.urandom(1_900_000), b"x" * 5_000_000
+    with Producer(bootstrap, max_request_size=10_000_000) as producer:
+        producer.send_and_wait(topic, large)
+    with Producer(bootstrap, max_request_size=10_000_000, compression_type="zstd") as producer:
+        producer.send_and_wait(topic, wide)
+
+    def handle(record: Record) -> None:
+        raise ValueError("half a pair \ud800")
+
+    with running(
+        Runner(handle, bootstrap, topics=topic, group_id=group, retry=Retry(attempts=1), **SETTINGS)
+    ):
+        wait_until(lambda: f"{topic}.dlq" in Admin(bootstrap).topics() and len(read_all(f"{topic}.dlq")) == 2)
+    letters = read_all(f"{topic}.dlq")
+    assert {letter.value for letter in letters} == {large, wide}
+    assert letters[0].header("headrace.dlq.reason") == b"ValueError: half a pair \\ud800"
 
 
 async def test_the_asyncio_runner_does_the_same(

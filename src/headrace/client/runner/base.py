@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, get_args
 
 from headrace.client.config import Config, connection_settings, consumer_settings, merged
@@ -31,6 +32,7 @@ else:
     V = TypeVar("V")
     R = TypeVar("R")
 
+ExitHook = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], bool]
 log = logging.getLogger("headrace.client.runner")
 POLL_SECONDS = 0.1
 _FULL_FOR = 1.0
@@ -177,9 +179,12 @@ class BaseRunner(Generic[K, V, R]):
         stack = ExitStack()
         for hook in self._hooks:
             try:
-                stack.enter_context(hook.handling(task.record, task.attempt))
+                context = hook.handling(task.record, task.attempt)
+                context.__enter__()
             except Exception:
                 log.exception("a hook failed")
+            else:
+                stack.push(_only_listening(context))
         return stack
 
     def _tell(self, what: str, *about: Any) -> None:
@@ -188,3 +193,18 @@ class BaseRunner(Generic[K, V, R]):
                 getattr(hook, what)(*about)
             except Exception:
                 log.exception("a hook failed")
+
+
+def _only_listening(context: AbstractContextManager[object]) -> ExitHook:
+    """The end of a hook's context: it hears what the handler raised, and can neither hide that nor add to it."""
+
+    def leave(
+        kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        try:
+            context.__exit__(kind, error, trace)
+        except Exception:
+            log.exception("a hook failed")
+        return False
+
+    return leave
