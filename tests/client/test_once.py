@@ -87,6 +87,11 @@ def test_a_record_without_its_id_is_rejected_with_a_sentence(id_of: Any) -> None
         id_of(without)
 
 
+def test_fields_of_a_value_that_nobody_decoded_are_not_looked_for() -> None:
+    with pytest.raises(Reject, match=r"t-0@5 is bytes, .* give a value_deserializer"):
+        from_fields("transfer_id")(Record("t", 0, 5, value=b'{"transfer_id": 1}'))
+
+
 def test_a_long_id_is_kept_as_its_hash() -> None:
     long = b"x" * (MAX_BYTES + 1)
     assert fitted(long).startswith(b"sha256:")
@@ -119,6 +124,26 @@ def test_two_handlers_share_a_store_without_meeting(store: Store) -> None:
     for handle in (billing, shipping, billing, shipping):
         handle(record())
     assert seen == ["billing", "shipping"]
+
+
+def test_names_and_ids_never_run_together(store: Store) -> None:
+    seen: list[str] = []
+    for name, identity in (("a", "b:c"), ("a:b", "c"), ("a%3Ab", "c")):
+        Once(name, store)(lambda record, name=name: seen.append(name))(record(identity))
+    assert seen == ["a", "a:b", "a%3Ab"]
+
+
+def test_long_names_stay_apart_in_every_database(engine: sa.Engine) -> None:
+    handled: list[str] = []
+    for name in ("n" * 300 + "1", "n" * 300 + "2"):
+        for _ in range(2):
+            Once(name, SqlStore(engine))(lambda record, name=name: handled.append("store" + name[-1]))(
+                record()
+            )
+            SqlOnce(name, engine, id=from_header())(
+                lambda record, _, name=name: handled.append("row" + name[-1])
+            )(record())
+    assert handled == ["store1", "row1", "store2", "row2"]
 
 
 def test_what_another_is_handling_waits(store: Store) -> None:

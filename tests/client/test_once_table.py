@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import json
 import signal
 import subprocess
 import sys
@@ -16,8 +18,17 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from headrace.client import TryLater
-from headrace.client.once import StoreUnavailable
+from headrace.client import Record, TryLater
+from headrace.client.once import (
+    Once,
+    SqlStore,
+    StoreUnavailable,
+    from_fields,
+    from_header,
+    from_key,
+    from_position,
+)
+from headrace.client.once.ids import IdOf
 
 HERE = Path(__file__).parent
 DOCUMENT = HERE.parents[1] / "docs" / "delivery.md"
@@ -126,7 +137,9 @@ def two_at_once(bench: Bench) -> str:
 
 def redis_away(bench: Bench) -> str:
     bench.redis_server.kill()
-    return expect_waiting(bench) or bench.outcome()
+    waits = expect_waiting(bench)
+    bench.redis_server.start()
+    return waits_and_then_happens_once(bench) if waits else bench.outcome()
 
 
 def redis_forgets(bench: Bench) -> str:
@@ -142,9 +155,7 @@ def database_away(bench: Bench) -> str:
     bench.made.engine.dispose()
     waits = expect_waiting(bench)
     bench.link.with_suffix(".away").rename(bench.link)
-    if waits:
-        assert bench.made.effects() == 0
-    return waits or bench.outcome()
+    return waits_and_then_happens_once(bench) if waits else bench.outcome()
 
 
 def database_forgets(bench: Bench) -> str:
@@ -156,13 +167,20 @@ def database_forgets(bench: Bench) -> str:
     return bench.outcome()
 
 
-def expect_waiting(bench: Bench) -> str | None:
+def expect_waiting(bench: Bench) -> bool:
     try:
         bench.deliver()
     except (StoreUnavailable, sa.exc.OperationalError):
-        return "waits"
+        return True
     bench.deliver()
-    return None
+    return False
+
+
+def waits_and_then_happens_once(bench: Bench) -> str:
+    assert bench.made.effects() == 0
+    bench.deliver()
+    assert bench.outcome() == "once"
+    return "waits"
 
 
 COLUMNS: dict[str, Callable[[Bench], str]] = {
@@ -187,6 +205,53 @@ def test_the_document_has_every_row_and_column_that_is_tried() -> None:
 @pytest.mark.parametrize(("row", "column", "outcome"), [cell for cell in documented() if cell[2] != "—"])
 def test_a_cell(row: str, column: str, outcome: str, tmp_path: Path, redis_server: Any, mariadb: Any) -> None:
     assert COLUMNS[column](Bench(row, tmp_path, redis_server, mariadb)) == outcome
+
+
+IDS: dict[str, IdOf] = {
+    '`from_header("headrace.id")` (set by the outbox)': from_header(),
+    "`from_key()`, when each key comes once": from_key(),
+    '`from_fields("transfer_id", "account_id")`': from_fields("transfer_id", "account_id"),
+    "`from_position()`: topic, partition, offset": from_position(),
+}
+
+
+def documented_ids() -> list[tuple[str, str, str]]:
+    """(id, redelivery recognised, sent twice recognised)"""
+    lines = DOCUMENT.read_text().splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("| id |"))
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+    return [tuple(cell.strip() for cell in row.strip("|").split("|")) for row in rows]  # type: ignore[misc]
+
+
+def test_the_document_has_every_kind_of_id() -> None:
+    assert [name for name, _, _ in documented_ids()] == list(IDS)
+
+
+@pytest.mark.parametrize(("name", "redelivery", "sent_twice"), documented_ids())
+def test_what_each_id_recognises(name: str, redelivery: str, sent_twice: str, tmp_path: Path) -> None:
+    store = SqlStore(sa.create_engine(f"sqlite:///{tmp_path / 'store.db'}"))
+    effects: list[int] = []
+    handle = Once("test", store, id=IDS[name])(lambda record: effects.append(record.offset))
+
+    def transfer(offset: int, number: int = 1) -> Record[bytes, object]:
+        return Record(
+            "transfers",
+            0,
+            offset,
+            b"key-%d" % number,
+            b'{"transfer_id": %d, "account_id": 7}' % number,
+            (("headrace.id", b"id-%d" % number),),
+            value_deserializer=json.loads,
+        )
+
+    recognised = {True: "yes", False: "no"}
+    handle(transfer(3))
+    handle(transfer(3))
+    assert recognised[effects == [3]] == redelivery
+    handle(transfer(4))
+    assert recognised[effects == [3]] == sent_twice
+    handle(transfer(5, number=2))
+    assert effects[-1] == 5  # another transfer is another effect
 
 
 def test_rows_marked_with_a_dash_do_not_use_that_server() -> None:

@@ -59,7 +59,7 @@ class SqlOnce:
             raise ConfigError(
                 "SqlOnce needs an id= (from_header(), from_key(), from_fields(…)), offsets=True, or both"
             )
-        self._name = name
+        self._name = fitted(name.encode())
         self._engine = engine
         self._id_of = id
         self._keeps_offsets = offsets
@@ -121,7 +121,7 @@ class SqlOnce:
 
     def start_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Where to go on in these partitions, for those that have been handled before."""
-        statement = sa.select(self._offsets).where(self._offsets.c.name == self._name.encode())
+        statement = sa.select(self._offsets).where(self._offsets.c.name == self._name)
         with reachable(), self._engine.connect() as connection:
             rows = connection.execute(statement).all()
         known = {TopicPartition(row.topic.decode(), row.partition): row.next_offset for row in rows}
@@ -130,7 +130,7 @@ class SqlOnce:
     def purge(self, older_than: float) -> int:
         """Delete ids that were handled more than this many seconds ago; returns how many."""
         statement = self._seen.delete().where(
-            self._seen.c.name == self._name.encode(), self._seen.c.at < now_millis() - int(older_than * 1000)
+            self._seen.c.name == self._name, self._seen.c.at < now_millis() - int(older_than * 1000)
         )
         with reachable(), self._engine.begin() as connection:
             return connection.execute(statement).rowcount
@@ -140,13 +140,13 @@ class SqlOnce:
             return False
         if self._id_of is None:
             return True
-        row = {"of_name": self._name.encode(), "of_id": fitted(self._id_of(record))}
+        row = {"of_name": self._name, "of_id": fitted(self._id_of(record))}
         return connection.execute(self._note_id, row).rowcount == 1
 
     def _advance(self, record: Record[Any, Any], connection: sa.Connection) -> bool:
         """Move the partition's offset past the record; False when it is past it already."""
         row = {
-            "of_name": self._name.encode(),
+            "of_name": self._name,
             "of_topic": record.topic.encode(),
             "of": record.partition,
             "next": record.offset + 1,

@@ -68,6 +68,10 @@ def fitted(identity: bytes) -> bytes:
 
 def _field(record: Record[Any, Any], name: str) -> object:
     value = record.value
+    if isinstance(value, bytes):
+        raise Reject(
+            f"the value of {record} is bytes, in which no field {name} can be found: give a value_deserializer"
+        )
     found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
     if found is None:
         raise Reject(f"the value of {record} has no field {name}, which is to be part of its id")

@@ -77,7 +77,9 @@ class RedisStore:
         self._ask(lambda: self._redis.set(self._key(name, identity), b"d", px=self._expiry))
 
     def _key(self, name: str, identity: bytes) -> bytes:
-        return self._prefix + name.encode() + b":" + fitted(identity)
+        # A colon in the name must not look like the one after it: "a:b" and "c" are not "a" and "b:c".
+        escaped = name.replace("%", "%25").replace(":", "%3A")
+        return self._prefix + fitted(escaped.encode()) + b":" + fitted(identity)
 
     def _ask(self, call: Callable[[], T]) -> T:
         try:

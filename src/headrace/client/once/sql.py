@@ -91,5 +91,5 @@ class SqlStore:
 
 
 def _key(name: str, identity: bytes, token: str | None = None) -> dict[str, Any]:
-    key: dict[str, Any] = {"of_name": name.encode(), "of_id": fitted(identity)}
+    key: dict[str, Any] = {"of_name": fitted(name.encode()), "of_id": fitted(identity)}
     return key if token is None else {**key, "of_token": token}
