@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self
 from confluent_kafka import KafkaError, Message
 
 from headrace.client.config import Config, Delivery, log
-from headrace.client.consumer import Consumer, OnAssign, OnCommit, OnRevoke
+from headrace.client.consumer import Consumer
+from headrace.client.consumer_assignment import OnAssign, OnRevoke
+from headrace.client.consumer_offsets import OnCommit
 from headrace.client.errors import BrokerError, DeliveryError
 from headrace.client.positions import Offsets
 from headrace.client.producer import OnDelivery, ProducerCore, outcome
