@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -226,6 +228,37 @@ async def test_transactions_work_the_same_from_asyncio(
                 break
     assert [record.value for record in read_all(outgoing)] == [b"0", b"1", b"2", b"3", b"4"]
     assert admin.group_offsets(group) == {TopicPartition(incoming, 0): 5}
+
+
+async def test_a_block_cancelled_while_it_begins_leaves_nothing_open(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic()
+    async with AsyncProducer(bootstrap, transactional_id=unique("txn")) as producer:
+        begun, go_on = threading.Event(), threading.Event()
+        begin = producer._transaction.begin
+
+        def slowly() -> None:
+            begun.set()
+            go_on.wait(60)
+            begin()
+
+        async def block() -> None:
+            async with producer.transaction():
+                await producer.send(topic, "never")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(producer._transaction, "begin", slowly)
+            task = asyncio.create_task(block())
+            await asyncio.to_thread(begun.wait, 60)
+            task.cancel()
+            await asyncio.sleep(0)
+            go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        async with producer.transaction():
+            await producer.send(topic, "once")
+    assert [record.value for record in read_all(topic)] == [b"once"]
 
 
 def test_a_chain_killed_again_and_again_copies_every_record_exactly_once(

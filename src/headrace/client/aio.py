@@ -201,7 +201,15 @@ class AsyncTransaction:
         self._consumer = consumer
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self._transaction.begin)
+        beginning = asyncio.ensure_future(asyncio.to_thread(self._transaction.begin))
+        try:
+            await asyncio.shield(beginning)
+        except asyncio.CancelledError as cancelled:
+            # It begins all the same, and nobody else could end it.
+            await asyncio.wait([beginning])
+            if beginning.exception() is None:
+                await self._end(asyncio.CancelledError, cancelled, None)
+            raise
         return self
 
     async def __aexit__(
