@@ -69,6 +69,19 @@ def test_a_query_stopped_in_its_first_batch_finds_the_same_beginning(stream, mak
     assert values(again, end, end) == []
 
 
+def test_a_stream_from_the_end_begins_where_it_first_looked_though_nothing_was_there(
+    stream, make_topic, produce
+):
+    topic = make_topic()
+    produce(topic, [b"before"])
+    reader = stream(subscribe=topic)
+    empty = reader.latestOffset(reader.initialOffset(), ALL)
+    produce(topic, [b"first"])
+    # For the batch it has planned, Spark asks anew where the stream begins.
+    assert values(reader, reader.initialOffset(), empty) == []
+    assert values(reader, empty, reader.latestOffset(empty, ALL)) == [b"first"]
+
+
 def test_a_limit_is_shared_among_partitions_by_what_they_hold(stream, make_topic, produce):
     topic = make_topic(2)
     produce(topic, [b"x"] * 90, 0)

@@ -69,11 +69,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         minimum = limit.min_rows if isinstance(limit, ReadMinRows) else None
         maximum = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_offsets
         end = self._query.next(begin, minimum, None if isinstance(limit, ReadAllAvailable) else maximum)
-        if not end or end == begin:
-            return start
         if begin == self._initial:
-            return written(end) | written(begin, _START)
-        return written(end)
+            # Even when there is nothing yet: Spark runs a first batch all the same, and asks again where it begins.
+            return written(end or begin) | written(begin, _START)
+        return written(end) if end and end != begin else start
 
     def reportLatestOffset(self) -> Position | None:
         return written(self._query.latest) or None
