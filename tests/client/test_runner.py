@@ -332,6 +332,68 @@ def test_hooks_count_and_trace_every_attempt(bootstrap: str, new_topic: NewTopic
     assert [span.status.is_ok for span in spans] == [False, True]
 
 
+def test_a_runner_waits_until_it_knows_where_to_start(
+    bootstrap: str, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, [(None, str(number)) for number in range(5)])
+    start, asked = slow_to_know({TopicPartition(topic, 0): 3})
+    done: list[bytes | None] = []
+    runner = Runner(
+        lambda record: done.append(record.value),
+        bootstrap,
+        topics=topic,
+        group_id=group,
+        order="partition",
+        start_offsets=start,
+        **SETTINGS,
+    )
+    with running(runner):
+        wait_until(lambda: len(done) == 2)
+    assert done == [b"3", b"4"]
+    assert len(asked) == 3
+
+
+async def test_the_asyncio_runner_waits_for_it_too(bootstrap: str, new_topic: NewTopic, group: str) -> None:
+    topic = new_topic()
+    await asyncio.to_thread(fill, bootstrap, topic, [(None, str(number)) for number in range(5)])
+    start, asked = slow_to_know({TopicPartition(topic, 0): 3})
+    done: list[bytes | None] = []
+
+    async def handle(record: Record) -> None:
+        done.append(record.value)
+        if len(done) == 2:
+            runner.stop()
+
+    runner = AsyncRunner(
+        handle,
+        bootstrap,
+        topics=topic,
+        group_id=group,
+        order="partition",
+        start_offsets=start,
+        **SETTINGS,
+    )
+    await asyncio.wait_for(runner.run(), 60)
+    assert done == [b"3", b"4"]
+    assert len(asked) == 3
+
+
+def slow_to_know(
+    offsets: dict[TopicPartition, int],
+) -> tuple[Callable[[object], dict[TopicPartition, int]], list[object]]:
+    """A place that keeps offsets and is away the first two times it is asked."""
+    asked: list[object] = []
+
+    def start(partitions: object) -> dict[TopicPartition, int]:
+        asked.append(partitions)
+        if len(asked) < 3:
+            raise TryLater("the database is away")
+        return offsets
+
+    return start, asked
+
+
 class Rude(Hook):
     """Hides what the handler raises, and raises itself when it raises nothing."""
 

@@ -68,7 +68,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
             await consumer.subscribe(
                 *self._topics,
                 pattern=self._pattern,
-                on_assign=self._start_offsets,
+                on_assign=self._where_to_start,
                 on_revoke=revoked,
                 on_lost=lost,
             )

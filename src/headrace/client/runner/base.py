@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -36,12 +38,14 @@ ExitHook = Callable[[type[BaseException] | None, BaseException | None, Traceback
 log = logging.getLogger("headrace.client.runner")
 POLL_SECONDS = 0.1
 _FULL_FOR = 1.0
+_LONGEST_WAIT_FOR_OFFSETS = 1.0
 
 
 class BaseRunner(Generic[K, V, R]):
     """The options of both runners, as ``Runner`` describes them; ``R`` is what a handler returns."""
 
     default_concurrency: int
+    _stopping: threading.Event | asyncio.Event
 
     def __init__(
         self,
@@ -104,6 +108,20 @@ class BaseRunner(Generic[K, V, R]):
     def _prepare(self) -> None:
         """Make what only one kind of runner has."""
         raise NotImplementedError
+
+    def _where_to_start(self, partitions: Collection[TopicPartition]) -> Offsets | None:
+        """The offsets kept elsewhere, asked for as long as it takes: a database that is away ends no runner."""
+        calls = 0
+        while self._start_offsets is not None:
+            calls += 1
+            try:
+                return self._start_offsets(partitions)
+            except TryLater as away:
+                if self._stopping.is_set():
+                    break
+                log.warning("where to start is not known yet: %s", away)
+                time.sleep(min(self._retry.delay_after(calls), _LONGEST_WAIT_FOR_OFFSETS))
+        return None
 
     def _after_failure(self, task: Task, error: BaseException) -> float | None:
         """Seconds until the next attempt, None to give up; counts the attempt and tells the hooks."""

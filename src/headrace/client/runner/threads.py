@@ -62,7 +62,7 @@ class Runner(BaseRunner[K, V, object]):
                 consumer.subscribe(
                     *self._topics,
                     pattern=self._pattern,
-                    on_assign=self._start_offsets,
+                    on_assign=self._where_to_start,
                     on_revoke=lambda partitions: self._revoked(consumer, partitions),
                     on_lost=self._lost,
                 )
