@@ -1,73 +1,11 @@
 /* Produces --records records in batches made beforehand, so that what is measured is the broker and not the making of records.
  * The batches are as large as librdkafka's (--batch-records, --batch-bytes), each in a request of its own, --in-flight of them
  * under way on one connection; the partitions' end offsets prove that all arrived. */
-#include <endian.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/time.h>
 
+#include "batch.h"
 #include "kafka.h"
 #include "raw.h"
-
-enum { BATCH_HEADER = 61, CRC_AT = 17, CRC_FROM = 21 };
-
-static uint32_t crc32c(const uint8_t *bytes, size_t length) {
-    uint32_t crc = ~0u;
-    while (length-- > 0) {
-        crc ^= *bytes++;
-        for (int bit = 0; bit < 8; bit++) crc = (crc >> 1) ^ (0x82f63b78u & -(crc & 1));
-    }
-    return ~crc;
-}
-
-static void put_varint(struct frame *frame, int64_t value) {
-    uint64_t left = ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
-    for (; left > 127; left >>= 7) put_int8(frame, (int8_t)(left | 128));
-    put_int8(frame, (int8_t)left);
-}
-
-static int varint_length(int64_t value) {
-    uint64_t left = ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
-    int length = 1;
-    for (; left > 127; left >>= 7) length++;
-    return length;
-}
-
-/* One record batch, format 2, without compression, keys or headers. */
-static void batch_make(struct frame *batch, long records, long size) {
-    struct timeval now;
-    gettimeofday(&now, NULL);
-    int64_t timestamp = (int64_t)now.tv_sec * 1000 + now.tv_usec / 1000;
-    const char *payload = payload_make((size_t)size);
-    batch->length = 0;
-    put_int64(batch, 0);  /* base offset */
-    put_int32(batch, 0);  /* length */
-    put_int32(batch, -1); /* leader epoch */
-    put_int8(batch, 2);   /* format */
-    put_int32(batch, 0);  /* checksum */
-    put_int16(batch, 0);  /* attributes */
-    put_int32(batch, (int32_t)records - 1);
-    put_int64(batch, timestamp);
-    put_int64(batch, timestamp);
-    put_int64(batch, -1); /* no producer id, epoch, sequence */
-    put_int16(batch, -1);
-    put_int32(batch, -1);
-    put_int32(batch, (int32_t)records);
-    for (long i = 0; i < records; i++) {
-        /* attributes, timestamp delta, offset delta, null key, value, no headers */
-        put_varint(batch, 1 + 1 + varint_length(i) + 1 + varint_length(size) + size + 1);
-        put_int8(batch, 0);
-        put_varint(batch, 0);
-        put_varint(batch, i);
-        put_varint(batch, -1);
-        put_varint(batch, size);
-        put_raw(batch, payload + i % PAYLOAD_STARTS, (size_t)size);
-        put_varint(batch, 0);
-    }
-    uint32_t length = htobe32((uint32_t)batch->length - 12), crc = htobe32(crc32c(batch->bytes + CRC_FROM, batch->length - CRC_FROM));
-    memcpy(batch->bytes + 8, &length, sizeof length);
-    memcpy(batch->bytes + CRC_AT, &crc, sizeof crc);
-}
 
 static void request_make(struct frame *request, const char *topic, int32_t partition, const struct frame *batch) {
     frame_open(request, API_PRODUCE, 7, 0);

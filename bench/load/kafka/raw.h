@@ -15,6 +15,9 @@ enum {
     API_HEARTBEAT = 12,
     API_SYNC_GROUP = 14,
     API_VERSIONS = 18,
+    API_INIT_PRODUCER_ID = 22,
+    API_ADD_PARTITIONS_TO_TXN = 24,
+    API_END_TXN = 26,
 };
 
 struct frame {
