@@ -13,7 +13,8 @@
 #include "kafka.h"
 #include "raw.h"
 
-enum { CONCURRENT_TRANSACTIONS = 51, AGAIN_NS = 1000000, LAST_WAIT_MS = 10000 };
+enum { UNKNOWN_TOPIC_OR_PARTITION = 3, NOT_LEADER_OR_FOLLOWER = 6, CONCURRENT_TRANSACTIONS = 51 };
+enum { AGAIN_NS = 1000000, LAST_WAIT_MS = 10000 };
 
 enum step { ADD, PRODUCE, END };
 
@@ -80,7 +81,8 @@ static int16_t step_answer(struct producer *producer) {
 /* Takes the answer to the present step; true when that ended a transaction. */
 static bool step_receive(struct producer *producer) {
     int16_t error = step_answer(producer);
-    if (error == CONCURRENT_TRANSACTIONS) {
+    bool new_topic = error == UNKNOWN_TOPIC_OR_PARTITION || error == NOT_LEADER_OR_FOLLOWER; /* told of before it is led */
+    if (error == CONCURRENT_TRANSACTIONS || (new_topic && producer->committed == 0)) {
         producer->again_ns = now_ns() + AGAIN_NS;
         return false;
     }
