@@ -13,9 +13,9 @@ from headrace.cluster.image import ConfigResource, MetadataImage, ResourceType
 from headrace.cluster.join import join
 from headrace.cluster.node import ClusterNode
 from headrace.cluster.office import CONTROLLER
-from headrace.cluster.registration import Registration
+from headrace.cluster.registration import BROKER_IDS, Registration
 from headrace.cluster.sequence import CHANGES, SNAPSHOT_EVERY, load
-from headrace.cluster.store import Delete
+from headrace.cluster.store import Create, Delete
 from headrace.config.broker import BrokerConfig
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.create_topics import CreatableTopic
@@ -313,6 +313,19 @@ async def test_a_controller_that_sees_another_in_office_answers_no_more(cluster:
     await asyncio.wait_for(second.until(lambda image: image.controller_epoch > old.epoch), 20)
     await asyncio.wait_for(first.until(lambda image: image.controller_epoch > old.epoch), 20)
     assert not old.active
+
+
+@pytest.mark.parametrize(("name", "data"), [("7", b'{"listener_names": []}'), ("x", b"{}"), ("8", b"")])
+async def test_what_others_put_beside_the_brokers_is_left_alone(
+    cluster: Cluster, name: str, data: bytes
+) -> None:
+    """Every broker would fail at it, and the cluster would have no controller."""
+    first = await cluster.start(1)
+    await first._store.commit([Create(f"{BROKER_IDS}/{name}", data)])
+    await cluster.start(2)
+    await cluster.stop(1)
+    node = await cluster.elected()
+    assert set(node.image.brokers) == {1, 2}
 
 
 async def test_a_broker_is_forgotten_for_good_unless_it_is_alive(cluster: Cluster) -> None:

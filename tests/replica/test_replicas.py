@@ -72,3 +72,25 @@ async def test_logs_that_are_not_wanted_any_more_are_not_made(tmp_path):
         assert not list(replicas)
         assert not logs.logs
     logs.close()
+
+
+async def test_a_topic_that_cannot_follow_the_image_keeps_no_other_from_it(tmp_path, monkeypatch):
+    logs = LogManager([str(tmp_path)])
+    logs.open()
+    with ThreadPoolExecutor(1) as disk:
+        replicas = Replicas(1, logs, BrokerConfig.load({}), GroupFlusher(disk), SystemClock())
+        state = PartitionState((1,), (1,), 1)
+        builder = ImageBuilder(MetadataImage())
+        for name in ("broken", "whole"):
+            builder.put_topic(Topic(name, uuid.uuid4(), (state,)))
+        settings = replicas._settings
+
+        def settings_of(image, topic):
+            if topic.name == "broken":
+                raise RuntimeError("a fault that a test put here")
+            return settings(image, topic)
+
+        monkeypatch.setattr(replicas, "_settings", settings_of)
+        replicas.apply(builder.build())
+        assert [str(partition) for partition in replicas] == ["whole-0"]
+    logs.close()

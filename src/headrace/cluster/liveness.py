@@ -23,9 +23,13 @@ async def read_registrations(store: Store, watch: Watch) -> Registered:
     registered: dict[int, tuple[int, Registration]] = {}
     for name in await store.children(BROKER_IDS, watch):
         found = await store.get(f"{BROKER_IDS}/{name}", watch)
-        if found is not None:
-            data, stat = found
+        if found is None:
+            continue
+        data, stat = found
+        try:
             registered[int(name)] = (stat.created, Registration.decode(int(name), data))
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("%s/%s was not made by a broker of Headrace (%r)", BROKER_IDS, name, error)
     return registered
 
 

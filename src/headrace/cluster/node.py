@@ -25,7 +25,6 @@ from headrace.cluster.store import (
     ConflictError,
     Create,
     Delete,
-    NodeExistsError,
     NoNodeError,
     Op,
     SessionExpiredError,
@@ -47,6 +46,7 @@ Link = Callable[[int, Request, int], Awaitable[Response]]
 """Asks broker N something in some version; raises ConnectionError when there is no answer."""
 
 RETRY_SECONDS = 0.2
+FAILED_SECONDS = 5.0
 CATCH_UP_SECONDS = 5.0
 
 
@@ -232,8 +232,8 @@ class ClusterNode:
                     continue
             try:
                 results = await self._store.commit(ops)
-            except (NodeExistsError, NoNodeError):
-                continue
+            except ConflictError:
+                continue  # Whoever was there has changed or gone; look again.
             created = results[-1]
             assert created is not None
             self.broker_epoch = created.created
@@ -284,6 +284,11 @@ class ClusterNode:
                 await self._stand_for_election()
             except (UnavailableError, SessionExpiredError):
                 await self._clock.sleep(RETRY_SECONDS)
+                self._office_changed.set()
+            except Exception:
+                # All brokers may fail so at the same thing, and the cluster needs a controller as soon as it is gone.
+                log.exception("broker %d could not stand for controller", self.broker_id)
+                await self._clock.sleep(FAILED_SECONDS)
                 self._office_changed.set()
 
     async def _stand_for_election(self) -> None:

@@ -147,10 +147,14 @@ class Replicas:
             if topic_id not in image.topics_by_id:
                 self._remove_topic(topic)
         for topic in image.topics.values():
-            if old.topics_by_id.get(topic.id) is not topic:
-                self._update_topic(image, topic)
-            elif old.topic_configs(topic.name) is not image.topic_configs(topic.name):
-                self._configure_topic(image, topic)
+            try:
+                if old.topics_by_id.get(topic.id) is not topic:
+                    self._update_topic(image, topic)
+                elif old.topic_configs(topic.name) is not image.topic_configs(topic.name):
+                    self._configure_topic(image, topic)
+            except Exception:
+                # The others would not be looked at again before they change the next time.
+                log.exception("%s does not follow the cluster's image", topic.name)
 
     def _update_topic(self, image: MetadataImage, topic: Topic) -> None:
         config, log_config = self._settings(image, topic)
