@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -240,3 +241,21 @@ def test_what_a_deleted_topic_left_behind_is_not_found_in_a_new_one_of_its_name(
     until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 2 is in sync")
     assert replicas_are_equal(cluster)
     assert b"old" not in next((cluster[2].data / "sick-0").glob("*.log")).read_bytes()
+
+
+def test_a_broker_with_an_old_copy_of_its_data_waits_for_the_one_that_has_everything(cluster, tmp_path):
+    produce(cluster, "sick", b"in the copy")
+    cluster[1].stop()
+    shutil.copytree(cluster[1].data, tmp_path / "copy")
+    cluster[1].start()
+    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 1 is in sync")
+    produce(cluster, "sick", b"since then")
+    for broker in cluster:
+        broker.kill()
+    shutil.rmtree(cluster[1].data)
+    shutil.copytree(tmp_path / "copy", cluster[1].data)
+    for broker in cluster:
+        broker.start()
+    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "both are in sync")
+    until(lambda: replicas_are_equal(cluster), "both have one history")
+    assert end(cluster, 1, "sick") == 2
