@@ -21,6 +21,7 @@ from headrace.testing.wire import WireClient
 from headrace.testing.zookeeper import ZooKeeperEnsemble
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from headrace.wire.schema import Request, Response
 
 ROOT = Path(__file__).resolve().parent.parent
 SESSION_MS = 3000
@@ -199,22 +200,23 @@ class Cluster:
 
     # Facts.
 
-    def _ask(self) -> Iterator[WireClient]:
+    def _ask(self, request: Request, version: int) -> Iterator[Response]:
+        """The answers of the brokers that answer within a second: some are frozen, cut off, or have just come back."""
         for broker in self.brokers.values():
             if broker.running and broker.ports:
                 try:
                     with WireClient(f"127.0.0.1:{broker.ports['CLIENTS']}", timeout=1.0) as client:
-                        yield client
+                        answer = client.call(request, version)
                 except (OSError, AssertionError):
                     continue
+                yield answer
 
     def _metadata(self, topics: list[str], trusted: Callable[[MetadataResponse], bool]) -> MetadataResponse:
         """The first answer of a broker that knows enough; brokers that are frozen or cut off may not."""
         deadline = time.monotonic() + 60
         request = MetadataRequest([MetadataRequestTopic(name=topic) for topic in topics], False)
         while time.monotonic() < deadline:
-            for client in self._ask():
-                answer = client.call(request, 12)
+            for answer in self._ask(request, 12):
                 if isinstance(answer, MetadataResponse) and trusted(answer):
                     return answer
             time.sleep(0.1)
@@ -249,8 +251,7 @@ class Cluster:
     def coordinator(self, group: str) -> int:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            for client in self._ask():
-                answer = client.call(FindCoordinatorRequest(key=group), 2)
+            for answer in self._ask(FindCoordinatorRequest(key=group), 2):
                 if answer.error_code == 0:  # type: ignore[attr-defined]
                     return int(answer.node_id)  # type: ignore[attr-defined]
             time.sleep(0.1)
