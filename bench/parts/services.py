@@ -61,7 +61,7 @@ def _rows(size: int, concurrent: int) -> list[Row]:
 
 def _measure(session: Session, size: int, concurrent: int, service: Running) -> dict[str, Sample]:
     assert isinstance(service, RunningService)
-    warm_up, seconds = session.seconds(4), session.seconds(8)
+    warm_up, seconds = session.seconds(2), session.seconds(4)
     with service.metered() as usage:
         answer = service.calls(size=size, concurrent=concurrent, warm_up=warm_up, seconds=seconds)
     # The warm-up is work too, at about the same rate.
