@@ -163,8 +163,9 @@ class Connection(asyncio.BufferedProtocol):
             self._serve_frames()
         finally:
             self._parsing = False
-            self.outbox.release()
+            # Who waits for what was just written hears of it before the writer does.
             turn.end()
+            self.outbox.release()
 
     def _serve_frames(self) -> None:
         listener, outbox = self._listener, self.outbox

@@ -238,7 +238,7 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
 
 
 def main() -> None:
-    os.nice(19)
+    os.nice(10)
     with contextlib.suppress(OSError, AttributeError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     serve(sys.stdin.buffer, sys.stdout.buffer)
