@@ -89,8 +89,10 @@ class Acknowledged:
 class Writer(Worker):
     """An idempotent producer with acks=all: numbers in ascending order to every partition."""
 
-    def __init__(self, name: str, bootstrap: str, partitions: int, rate: int) -> None:
+    def __init__(self, name: str, bootstrap: str, partitions: int, rate: int, in_flight: int) -> None:
         super().__init__(name)
+        self.in_flight = in_flight
+        """Requests to one broker that it may have under way at once."""
         self.sent: set[str] = set()
         self.acknowledged: dict[str, Acknowledged] = {}
         self.twice: list[str] = []
@@ -106,6 +108,7 @@ class Writer(Worker):
                 request_timeout_ms=4000,
                 message_timeout_ms=int(PATIENCE * 1000),
                 linger_ms=5,
+                max_in_flight=in_flight,
             )
         )
 

@@ -19,6 +19,8 @@ class Replica:
     """By base offset, byte for byte."""
     records: dict[int, str] = field(default_factory=dict)
     """What the records say, by offset; markers of transactions are not records."""
+    producer_epochs: dict[int, int] = field(default_factory=dict)
+    """In which epoch of its producer a record was sent, by offset."""
     end: int = 0
     broken: list[str] = field(default_factory=list)
 
@@ -35,6 +37,7 @@ def read_replica(directory: Path) -> Replica:
                 for record in decode_records(data, header):
                     value = bytes(record.value or b"")
                     replica.records[record.offset] = value.rstrip().decode(errors="replace")
+                    replica.producer_epochs[record.offset] = header.producer_epoch
     return replica
 
 

@@ -52,6 +52,24 @@ def test_a_record_twice_and_a_record_from_nowhere_are_found():
     ]
 
 
+def test_a_record_acknowledged_without_an_offset_must_be_somewhere():
+    told = SimpleNamespace(acknowledged={"w 0 1": Acknowledged(PLACE, -1, 0.0)})
+    assert checks.nothing_lost([told], {PLACE: log_of("w 0 0", "w 0 1")}) == []
+    assert checks.nothing_lost([told], {PLACE: log_of("w 0 0")})
+
+
+@pytest.mark.parametrize(("in_flight", "epoch", "excused"), [(5, 1, 1), (5, 0, 0), (1, 1, 0)])
+def test_only_what_a_pipelining_client_repeats_in_a_new_epoch_is_excused(in_flight, epoch, excused):
+    replica = log_of("w 0 0", "w 0 1", "w 0 1", "w 0 2")
+    replica.producer_epochs = {0: 0, 1: 0, 2: epoch, 3: epoch}
+    cleared, repeats = checks.without_repeats(
+        [SimpleNamespace(name="w", in_flight=in_flight)], {PLACE: replica}
+    )
+    assert repeats == excused
+    assert bool(checks.nothing_twice([writer("w 0 0", "w 0 1", "w 0 2")], cleared)) is not bool(excused)
+    assert bool(checks.in_order(cleared)) is not bool(excused)
+
+
 def test_a_producers_numbers_out_of_order_are_found():
     assert checks.in_order({PLACE: log_of("w 0 1", "w 0 0")})
 
