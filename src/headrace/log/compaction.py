@@ -46,21 +46,27 @@ class OffsetMap:
     def __len__(self) -> int:
         return len(self._offsets)
 
-    @property
-    def is_full(self) -> bool:
-        return len(self._offsets) >= self._room
-
-    def put(self, key: bytes, offset: int) -> None:
-        self._offsets[_digest(key)] = offset
+    def put_records(self, payload: bytes, base_offset: int, count: int, start: int) -> bool:
+        """Take the keys of a batch's records from the offset `start` on; False when there is no room for them all."""
+        offsets, room = self._offsets, self._room
+        for _, _, _, offset_delta, key_start, key_length, _, _, _ in iterate_raw(payload, count):
+            offset = base_offset + offset_delta
+            if key_length < 0 or offset < start:
+                continue
+            if len(offsets) >= room:
+                return False
+            key = payload[key_start : key_start + key_length]
+            offsets[key if key_length <= _SHORT_KEY else _digest(key)] = offset
+        return True
 
     def get(self, key: bytes) -> int:
         """-1 when the key has no record in the part that was mapped."""
-        return self._offsets.get(_digest(key), -1)
+        return self._offsets.get(key if len(key) <= _SHORT_KEY else _digest(key), -1)
 
 
 def _digest(key: bytes) -> bytes:
     # A key shorter than a digest stands for itself; the lengths keep the two kinds apart.
-    return key if len(key) <= _SHORT_KEY else hashlib.md5(key, usedforsecurity=False).digest()
+    return hashlib.md5(key, usedforsecurity=False).digest()
 
 
 class TransactionFilter:
@@ -134,15 +140,8 @@ def map_batch(
         transactions.is_spent(header, batch)
     elif not transactions.is_aborted(header) and header.records_count:
         payload = read_payload(batch, header)
-        base_offset = header.base_offset
-        for raw in iterate_raw(payload, header.records_count):
-            _, _, _, offset_delta, key_start, key_length, _, _, _ = raw
-            offset = base_offset + offset_delta
-            if key_length < 0 or offset < start:
-                continue
-            if offsets.is_full:
-                return False
-            offsets.put(payload[key_start : key_start + key_length], offset)
+        if not offsets.put_records(payload, header.base_offset, header.records_count, start):
+            return False
     if header.last_offset >= start:
         offsets.latest_offset = max(offsets.latest_offset, header.last_offset)
     return True
@@ -183,14 +182,18 @@ class BatchFilter:
         self, header: BatchHeader, batch: Buffer, horizon: int | None, keep_empty: bool
     ) -> Buffer | None:
         payload = read_payload(batch, header)
-        latest_mapped, latest_of = self.offsets.latest_offset, self.offsets.get
+        base_offset, latest_mapped, latest_of = (
+            header.base_offset,
+            self.offsets.latest_offset,
+            self.offsets.get,
+        )
         tombstones_stay = horizon is None or self.now_ms < horizon
         kept: list[bytes] = []
         max_delta: int | None = None
         has_tombstone = False
         for raw in iterate_raw(payload, header.records_count):
             start, end, timestamp_delta, offset_delta, key_start, key_length, _, value_length, _ = raw
-            offset = header.base_offset + offset_delta
+            offset = base_offset + offset_delta
             if offset <= latest_mapped:
                 if key_length < 0:
                     continue

@@ -68,8 +68,7 @@ def read_payload(batch: Buffer, header: BatchHeader, limit: int = DEFAULT_LIMIT)
 
 def iterate_raw(payload: bytes, count: int) -> Iterator[RawRecord]:
     """The `count` records of a payload, without copying keys or values; nothing may be left over."""
-    # Compaction walks every record of a log through here, so the one-byte varints, nearly all, are read in
-    # line.
+    # Compaction walks every record of a log through here, so varints of one byte and of two, nearly all, are read in line.
     position, end = 0, len(payload)
     try:
         for _ in range(count):
@@ -77,7 +76,12 @@ def iterate_raw(payload: bytes, count: int) -> Iterator[RawRecord]:
             number = payload[position]
             position += 1
             if number >= 0x80:
-                length, position = _read_varint(payload, start, end)
+                if (second := payload[position]) < 0x80:
+                    number = number & 0x7F | second << 7
+                    position += 1
+                    length = (number >> 1) ^ -(number & 1)
+                else:
+                    length, position = _read_varint(payload, start, end)
             else:
                 length = (number >> 1) ^ -(number & 1)
             record_end = position + length
@@ -92,7 +96,12 @@ def iterate_raw(payload: bytes, count: int) -> Iterator[RawRecord]:
                 position += 1
             number = payload[position]
             if number >= 0x80:
-                offset_delta, position = _read_varint(payload, position, record_end)
+                if (second := payload[position + 1]) < 0x80:
+                    number = number & 0x7F | second << 7
+                    offset_delta = (number >> 1) ^ -(number & 1)
+                    position += 2
+                else:
+                    offset_delta, position = _read_varint(payload, position, record_end)
             else:
                 offset_delta = (number >> 1) ^ -(number & 1)
                 position += 1
@@ -105,7 +114,12 @@ def iterate_raw(payload: bytes, count: int) -> Iterator[RawRecord]:
             position = key_start + key_length if key_length > 0 else key_start
             number = payload[position]
             if number >= 0x80:
-                value_length, value_start = _read_varint(payload, position, record_end)
+                if (second := payload[position + 1]) < 0x80:
+                    number = number & 0x7F | second << 7
+                    value_length = (number >> 1) ^ -(number & 1)
+                    value_start = position + 2
+                else:
+                    value_length, value_start = _read_varint(payload, position, record_end)
             else:
                 value_length = (number >> 1) ^ -(number & 1)
                 value_start = position + 1
