@@ -219,14 +219,25 @@ class Table(Topic):
     def read(self, *, record: bool = False) -> DataFrame:
         """The latest row of each key as of now; read again for every batch of a stream it is joined to."""
         whole = record or self._expects_of_records
-        kept = [*(name for name in _ORIGIN if name != "key"), "value"] if whole else ["offset", "value"]
-        raw = self._raw_batch() if whole else self._raw_batch("key", "offset", "value")
-        newest = F.max_by(F.struct(*kept), F.col("offset")).alias("newest")
-        latest = raw.groupBy("key").agg(newest).select("key", "newest.*")
-        return self._good(self._decoded(latest, whole), record, None)
+        wanted = [*_ORIGIN, "value"] if whole else ["key", "partition", "offset", "timestamp", "value"]
+        raw = self._raw_batch() if whole else self._raw_batch(*wanted)
+        return self._good(self._decoded(_latest(raw, wanted), whole), record, None)
 
     def _decoded(self, raw: DataFrame, whole: bool) -> DataFrame:
         return super()._decoded(raw.where(F.col("value").isNotNull()), whole)
+
+
+def _latest(raw: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The newest record of each key.
+
+    In one partition that is the one with the highest offset, whatever its timestamp says. A key has records in two
+    partitions when partitions were added and it moved: the offsets of the two have nothing to do with each other, so
+    there the timestamps decide and, if they are equal, the higher partition, since new ones are numbered last.
+    """
+    record = F.struct(*columns)
+    by_partition = raw.groupBy("key", "partition").agg(F.max_by(record, "offset").alias("newest"))
+    age = F.struct("newest.timestamp", "partition")
+    return by_partition.groupBy("key").agg(F.max_by("newest", age).alias("newest")).select("newest.*")
 
 
 def topic(
