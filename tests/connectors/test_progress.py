@@ -49,9 +49,16 @@ def test_the_innermost_sentence_is_found(text, sentence):
 
 
 def test_rows_are_counted_once_however_often_spark_reports_a_batch():
-    def batch(number, rows):
-        return {"batchId": number, "numInputRows": rows, "durationMs": {}, "timestamp": "now"}
+    def batch(second, number, rows):
+        moment = f"2026-11-16T10:00:{second:02}.000Z"
+        took = {"triggerExecution": 2000}
+        return {"batchId": number, "numInputRows": rows, "durationMs": took, "timestamp": moment}
 
     tally = Tally()
-    tally.update([batch(0, 5), batch(1, 3)])
-    assert tally.update([batch(1, 3), batch(2, 4), batch(3, 0)])["rows"] == 12
+    facts = tally.update([batch(0, 0, 50), batch(2, 1, 30)])
+    assert (facts["rows"], facts["rows_per_second"]) == (80, 20.0)
+    facts = tally.update([batch(2, 1, 30), batch(4, 2, 40), batch(6, 3, 0)])
+    assert (facts["rows"], facts["batch"], facts["rows_per_second"]) == (120, 2, 15.0)
+    # What was long ago has nothing to do with how fast it is now.
+    facts = tally.update([batch(28, 3, 0)])
+    assert (facts["rows"], facts["batch"], facts["rows_per_second"]) == (120, 2, 0.0)

@@ -16,6 +16,7 @@ from headrace.cli import output, properties
 from headrace.cli.failure import Failure
 
 if TYPE_CHECKING:
+    from headrace.client.lag_watch import LagWatch
     from headrace.connectors.base import Running
     from headrace.connectors.config import Declaration
     from headrace.connectors.state import State
@@ -43,6 +44,7 @@ class Job:
     state: State
     file: Path
     running: Running | None = None
+    lags: LagWatch | None = None
     condition: str = "starting"
     error: str | None = None
     began: float = field(default_factory=time.time)
@@ -59,7 +61,25 @@ class Job:
             "updated": time.time(),
             "error": self.error,
             **(self.running.facts() if self.running is not None else {"rows": 0}),
+            **self._lag(),
         }
+
+    def watch_lag(self) -> None:
+        """A sink commits how far it is to a group."""
+        from headrace.client.lag_watch import LagWatch
+        from headrace.connectors.topic import TopicIn, connection
+
+        topic = self.declaration.topic
+        if isinstance(topic, TopicIn):
+            self.lags = LagWatch(connection(topic), [topic.group or f"connect-{self.declaration.name}"])
+
+    def stop_watching(self) -> None:
+        if self.lags is not None:
+            self.lags.close()
+
+    def _lag(self) -> dict[str, Any]:
+        lag = None if self.lags is None else self.lags.lag(self.lags.groups[0])
+        return {} if lag is None else {"lag_rows": lag.records, "lag_seconds": lag.seconds}
 
     def report(self) -> dict[str, Any]:
         facts = self.facts()
@@ -120,6 +140,7 @@ def _run(jobs: list[Job], wish: Wish) -> None:
             check(job.declaration)
             job.running = start(job.declaration, job.state, session.get, once=wish.once)
             job.condition = "running"
+            job.watch_lag()
         with show(json=wish.json) as draw:
             while any(job.condition == "running" for job in jobs):
                 for job in jobs:
@@ -137,6 +158,7 @@ def _run(jobs: list[Job], wish: Wish) -> None:
             if job.running is not None and job.condition == "running":
                 job.running.stop()
                 job.condition = "stopped"
+            job.stop_watching()
             job.report()
         session.stop()
     failed = [f"{job.error}." for job in jobs if job.condition == "failed"]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headrace.cli import output, times
+from headrace.cli.fitting import Column, Facts, fit, screen
 
 if TYPE_CHECKING:
     from headrace.connectors.state import Status
 
-Facts = dict[str, Any]
-HEADER = ("CONNECTOR", "TYPE", "TOPIC", "STATE", "ROWS", "ROWS/s", "BATCH", "LAST")
-_RIGHT = {"ROWS", "ROWS/s", "BATCH", "LAST"}
+
 _LINES_EVERY = 5.0
 _STYLES = {"failed": "red", "stopped": "dim", "done": "dim"}
 
@@ -32,10 +32,13 @@ def show(*, json: bool) -> Iterator[Draw]:
         return
     from rich.live import Live
 
-    with Live(auto_refresh=False) as live:
+    with Live(auto_refresh=False, vertical_overflow="crop") as live:
 
         def draw(jobs: Sequence[Facts], *, last: bool = False) -> None:
-            live.update(_table(jobs), refresh=True)
+            styles = [_STYLES.get(job["state"], "") for job in jobs]
+            troubles = [f"{job['connector']}: {job['error']}" for job in jobs if job.get("error")]
+            shown = screen(fit(COLUMNS, jobs, live.console.width), styles, troubles=troubles)
+            live.update(shown, refresh=True)
 
         yield draw
 
@@ -61,7 +64,8 @@ def print_status(states: Sequence[Status], json: bool) -> None:
     if json:
         output.json_document(looks)
         return
-    output.table(HEADER, [_cells(look) for look in looks])
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print("\n".join(fit(COLUMNS, looks, width).lines))
     for look in looks:
         if look.get("error"):
             print(f"{look['connector']}: {look['error']}")
@@ -104,7 +108,13 @@ def _lines(json: bool) -> Draw:
 
 
 def _line(job: Facts) -> str:
-    parts = [f"{job['connector']}: {job['state']}", f"{job['rows']:,} rows"]
+    pace = _pace(job)
+    parts = [
+        f"{job['connector']}: {job['state']}",
+        f"{job['rows']:,} rows" + (f" ({pace}/s)" if pace else ""),
+    ]
+    if "lag_rows" in job:
+        parts.append(f"lag {job['lag_rows']:,}")
     if job.get("listening"):
         parts.append(f"listening on {job['listening']}")
     if job.get("refused"):
@@ -112,30 +122,21 @@ def _line(job: Facts) -> str:
     return ", ".join(parts)
 
 
-def _cells(job: Facts) -> tuple[object, ...]:
-    seconds, updated, pace = job.get("batch_seconds"), job.get("updated"), job.get("rows_per_second")
-    return (
-        job["connector"],
-        job.get("type"),
-        _topic(job),
-        job["state"] + (f" on {job['listening']}" if job.get("listening") else ""),
-        f"{job.get('rows', 0):,}",
-        None if pace is None else f"{pace:,.0f}",
-        None if seconds is None else f"{seconds:.2f} s",
-        None if updated is None else f"{times.show_seconds(max(0.0, time.time() - updated))} ago",
-    )
+def _pace(job: Facts) -> str | None:
+    pace = job.get("rows_per_second")
+    return None if pace is None else f"{pace:,.1f}" if 0 < pace < 10 else f"{pace:,.0f}"
 
 
-def _table(jobs: Sequence[Facts]) -> Any:
-    from rich.table import Table
+def _behind(job: Facts) -> str | None:
+    seconds = job.get("lag_seconds")
+    return "0 s" if seconds is not None and seconds < 0.05 else times.show_seconds(seconds)
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in HEADER:
-        table.add_column(name, justify="right" if name in _RIGHT else "left")
-    for job in jobs:
-        cells = [output.MISSING if cell is None else str(cell) for cell in _cells(job)]
-        table.add_row(*cells, style=_STYLES.get(job["state"]))
-    return table
+
+def _last(job: Facts) -> str | None:
+    """How long ago rows came last."""
+    if not job.get("at"):
+        return None
+    return f"{times.show_seconds(max(0.0, time.time() - job['at']))} ago"
 
 
 def _now(status: Status) -> Facts:
@@ -152,3 +153,38 @@ def _topic(job: Facts) -> str | None:
         return None
     arrow = "→ " if job.get("direction") == "source" else ""
     return arrow + (topic if isinstance(topic, str) else ",".join(topic))
+
+
+COLUMNS = (
+    Column("CONNECTOR", lambda job: str(job["connector"]), left=True),
+    Column("TYPE", lambda job: job.get("type"), left=True, detail=str),
+    Column("TOPIC", _topic, left=True, detail=lambda text: text if "→" in text else f"{text} →"),
+    Column("STATE", lambda job: str(job["state"]), left=True),
+    Column("ROWS", lambda job: f"{job.get('rows', 0):,}"),
+    Column("ROWS/s", _pace),
+    Column(
+        "BATCH",
+        lambda job: f"{job['batch_seconds']:.2f} s" if "batch_seconds" in job else None,
+        tells=lambda job: "batch_seconds" in job,
+    ),
+    Column(
+        "LAG",
+        lambda job: f"{job['lag_rows']:,}" if "lag_rows" in job else None,
+        tells=lambda job: "lag_rows" in job,
+    ),
+    Column("BEHIND", _behind, tells=lambda job: job.get("lag_seconds") is not None),
+    Column("LAST", _last, tells=lambda job: bool(job.get("at"))),
+    Column(
+        "LISTENING",
+        lambda job: job.get("listening"),
+        left=True,
+        tells=lambda job: bool(job.get("listening")),
+        detail=lambda text: f"listening on {text}",
+    ),
+    Column(
+        "TURNED AWAY",
+        lambda job: f"{job['refused']:,}" if "refused" in job else None,
+        tells=lambda job: bool(job.get("refused")),
+        detail=lambda text: f"{text} requests turned away",
+    ),
+)

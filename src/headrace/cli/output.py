@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 MISSING = "-"
@@ -13,12 +13,14 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     print("\n".join(columns(header, rows)))
 
 
-def columns(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lines of aligned columns; numbers to the right, None as a dash."""
+def columns(
+    header: Sequence[str], rows: Iterable[Sequence[object]], right: Collection[str] = ()
+) -> list[str]:
+    """Lines of aligned columns; numbers, and the columns named ``right``, to the right; None as a dash."""
     values = [list(row) for row in rows]
     cells = [[MISSING if value is None else str(value) for value in row] for row in values]
     widths = [max(len(line[i]) for line in [list(header), *cells]) for i in range(len(header))]
-    numeric = [_is_numeric([row[i] for row in values]) for i in range(len(header))]
+    numeric = [name in right or _is_numeric([row[i] for row in values]) for i, name in enumerate(header)]
 
     def line(values: Sequence[str]) -> str:
         padded = (

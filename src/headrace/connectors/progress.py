@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
+
+from headrace.client.pace import Pace
 
 # "….SomeError: the sentence", a line of the Python or Java stacks that Spark wraps into its own exceptions.
 _RAISED = re.compile(
@@ -15,25 +18,28 @@ _WRAPPERS = ("py4j.", "pyspark.", "java.", "scala.")
 
 
 class Tally:
-    """Rows since the connector started. Spark remembers its last hundred batches only, so this counts along."""
+    """Rows since the connector started, and their pace. Spark remembers its last hundred reports only, so this counts
+    along."""
 
     def __init__(self) -> None:
         self.rows = 0
-        self._counted = -1
+        self._seen = ""
+        self._pace: Pace | None = None
         self._last: dict[str, object] = {}
 
     def update(self, recent: Iterable[Mapping[str, Any]]) -> dict[str, object]:
         for one in recent:
-            # An idle trigger reports the batch to come, without rows.
-            if one["batchId"] > self._counted and one["numInputRows"]:
-                self._counted = one["batchId"]
-                self.rows += int(one["numInputRows"])
-                self._last = {
-                    "batch": one["batchId"],
-                    "rows_per_second": round(float(one.get("processedRowsPerSecond") or 0), 1),
-                    "batch_seconds": int(one["durationMs"].get("triggerExecution", 0)) / 1000,
-                    "at": one["timestamp"],
-                }
+            if one["timestamp"] <= self._seen:
+                continue
+            self._seen = one["timestamp"]
+            began = datetime.fromisoformat(one["timestamp"]).timestamp()
+            seconds = int(one["durationMs"].get("triggerExecution", 0)) / 1000
+            self.rows += int(one["numInputRows"])
+            if one["numInputRows"]:  # else Spark has looked and found nothing new
+                self._last = {"batch": one["batchId"], "batch_seconds": seconds, "at": began + seconds}
+            self._pace = self._pace or Pace(began, 1)
+            self._pace.take(began + seconds, [self.rows])
+            self._last["rows_per_second"] = round(self._pace.rates[0], 1)
         return {"rows": self.rows, **self._last}
 
 

@@ -17,12 +17,14 @@ from pyspark.pipelines.output import MaterializedView, Sink
 from pyspark.pipelines.output import Table as TableOutput
 from pyspark.sql import DataFrame
 
+from headrace.client.lag_watch import LagWatch
 from headrace.pipelines.checkpoints import Checkpoints
 from headrace.pipelines.context import Run
 from headrace.pipelines.elements import TopicFlow
 from headrace.pipelines.errors import PipelineError
-from headrace.pipelines.progress import FlowStatus, Lags, Meter
+from headrace.pipelines.progress import FlowStatus, Meter
 from headrace.pipelines.resolve import Step
+from headrace.pipelines.source import group_of
 from headrace.pipelines.spark_errors import is_transient, sentence
 from headrace.pipelines.tables import Tables, quoted_name
 
@@ -39,6 +41,7 @@ class Flight:
 
     step: Step
     meter: Meter
+    group: str | None  # where it commits how far it is
     query: Any = None
     work: Future[None] | None = None  # a materialized view being computed
     failures: int = 0  # since the last batch that was completed
@@ -71,7 +74,7 @@ class Runner:
     refresh: float = 60.0
     patience: float = 300.0
     flights: list[Flight] = field(init=False)
-    _lags: Lags = field(init=False)
+    _lags: LagWatch = field(init=False)
     _batches: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,11 +85,13 @@ class Runner:
                     FlowStatus(step.name, step.writes(self.run)),
                     isinstance(step.flow, TopicFlow) and step.flow.letters,
                 ),
+                group_of(self.run, step.name) if step.topics and step.rows.isStreaming else None,
             )
             for step in self.steps
         ]
         self._batches = ThreadPoolExecutor(1, thread_name_prefix="materialized-view")
-        self._lags = Lags(self.run, [(flight.step, flight.status) for flight in self.flights])
+        groups = [flight.group for flight in self.flights if flight.group is not None]
+        self._lags = LagWatch(self.run.client_config(), groups)
 
     @property
     def statuses(self) -> list[FlowStatus]:
@@ -97,24 +102,30 @@ class Runner:
         for flight in self.flights:
             if not flight.is_done:
                 self._look_after(flight)
+            self._take_lag(flight)
         return not all(flight.is_done for flight in self.flights)
 
     def stop(self) -> None:
-        """End all queries; what a batch had begun is not committed and is done again by the next run."""
+        """End all queries, at the same time, for each takes a while; what a batch had begun is not committed and is
+        done again by the next run."""
+        under_way = [flight for flight in self.flights if flight.query is not None]
+        if under_way:
+            with ThreadPoolExecutor(len(under_way), thread_name_prefix="stop") as pool:
+                list(pool.map(lambda flight: flight.query.stop(), under_way))
         for flight in self.flights:
-            if flight.query is not None:
-                flight.query.stop()
-                flight.query = None
-            if not flight.is_done:
+            flight.query = None
+            if flight.status.state not in ("done", "failed"):
                 flight.status.state = "stopped"
         self._batches.shutdown(cancel_futures=True)
         self._lags.close()
+        for flight in self.flights:
+            self._take_lag(flight)
 
     def _look_after(self, flight: Flight) -> None:
         if flight.query is not None:
             is_active = flight.query.isActive  # asked first, so that the last batch is counted, too
             if flight.meter.take(flight.query.recentProgress):
-                flight.failures = 0
+                flight.failures, flight.status.error = 0, None
             if is_active:
                 flight.status.state = "running"
             else:
@@ -126,8 +137,11 @@ class Runner:
             try:
                 self._start(flight)
             except PySparkException as error:
-                flight.status.state = "failed"
-                raise FlowFailed(f"Flow '{flight.step.name}' cannot start: {sentence(error)}") from error
+                raise self._failed(flight, "cannot start", error) from error
+
+    def _take_lag(self, flight: Flight) -> None:
+        if flight.group is not None:
+            flight.status.take_lag(self._lags.lag(flight.group))
 
     def _may_start(self, flight: Flight) -> bool:
         """One after the other, for Spark gives a source's process ten seconds to start, however busy the machine is.
@@ -179,8 +193,7 @@ class Runner:
         now = time.monotonic()
         flight.failing_since = flight.failing_since if flight.failures else now
         if not is_transient(error) or now - flight.failing_since > self.patience:
-            flight.status.state = "failed"
-            raise FlowFailed(f"Flow '{flight.step.name}' failed: {flight.status.error}")
+            raise self._failed(flight, "failed", error)
         flight.status.state = "waiting"
         flight.status.restarts += 1
         flight.again_at = now + min(_FIRST_DELAY * 2**flight.failures, _LONGEST_DELAY)
@@ -191,10 +204,13 @@ class Runner:
         error = flight.work.exception()
         flight.work = None
         if error is not None:
-            flight.status.state = "failed"
-            raise FlowFailed(f"Flow '{flight.step.name}' failed: {sentence(error)}")
+            raise self._failed(flight, "failed", error)
         flight.fresh_at = time.monotonic()
         flight.status.state = "done" if self.once else "fresh"
+
+    def _failed(self, flight: Flight, how: str, error: BaseException) -> FlowFailed:
+        flight.status.state, flight.status.error = "failed", sentence(error)
+        return FlowFailed(f"Flow '{flight.step.name}' {how}: {flight.status.error}")
 
 
 def _written_by_batch(sink: Sink) -> Callable[[DataFrame, int], None]:

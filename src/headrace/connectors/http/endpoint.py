@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import uvicorn
 
+from headrace.client.pace import Pace
 from headrace.connectors.base import Running, Service
 from headrace.connectors.errors import ConnectorError
 from headrace.connectors.http.gateway import Gateway, Limits
@@ -104,6 +106,7 @@ class Listening(Running):
         self._thread = threading.Thread(target=self._serve, name=f"headrace-{name}", daemon=True)
         self._thread.start()
         self._up.wait()
+        self._pace = Pace(time.time(), 1)
 
     def is_active(self) -> bool:
         return self._thread.is_alive()
@@ -113,8 +116,10 @@ class Listening(Running):
 
     def facts(self) -> dict[str, object]:
         counts = self._gateway.counts
+        self._pace.take(time.time(), [counts.accepted])
         return {
             "rows": counts.accepted,
+            "rows_per_second": round(self._pace.rates[0], 1),
             "listening": self.address,
             "waiting": counts.records,
             "refused": counts.refused,

@@ -1,0 +1,51 @@
+"""Measures groups again and again in a thread of its own: asking a cluster that is away takes long, and whoever shows the
+numbers shall not wait for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from headrace.client.config import Config
+from headrace.client.errors import ClientError
+from headrace.client.lag import GroupLag, LagMonitor
+
+_LAST_MEASURE = 5.0
+
+
+class LagWatch:
+    """The lag of some groups, at most ``interval`` seconds old while the cluster answers."""
+
+    def __init__(self, config: Config, groups: Sequence[str], interval: float = 2.0) -> None:
+        self._config = config
+        self.groups = groups
+        self._interval = interval
+        self._found: dict[str, GroupLag] = {}
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="lag", daemon=True)
+        self._thread.start()
+
+    def lag(self, group: str) -> GroupLag | None:
+        """None while it is not known: before the first commit, and while the cluster does not answer."""
+        return self._found.get(group)
+
+    def close(self) -> None:
+        """Measure once more, if the cluster answers soon, and end."""
+        self._closed.set()
+        self._thread.join(_LAST_MEASURE)
+
+    def _work(self) -> None:
+        with LagMonitor(self._config) as monitor:
+            while not self._closed.wait(self._interval):
+                self._measure(monitor)
+            self._measure(monitor)
+
+    def _measure(self, monitor: LagMonitor) -> None:
+        for group in self.groups:
+            try:
+                lag = monitor.measure(group)
+            except ClientError:
+                self._found.pop(group, None)  # whoever works for the group will say what is wrong
+                continue
+            if lag.partitions:
+                self._found[group] = lag
