@@ -16,6 +16,17 @@ app = options.command_app("Make, check, run and replay pipelines on Spark.")
 Project = Annotated[
     Path, typer.Argument(metavar="[PROJECT]", help="The project's directory, or one inside it. [.]")
 ]
+Bootstrap = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT,…",
+        envvar="HEADRACE_BOOTSTRAP",
+        help=f"Any brokers of the cluster. [the project's, else {options.DEFAULT_BOOTSTRAP}]",
+        callback=lambda servers: servers and options.check_bootstrap(servers),
+    ),
+]
 Master = Annotated[
     str,
     typer.Option(
@@ -69,7 +80,7 @@ def new(
 )
 def check(
     project: Project = Path("."),
-    bootstrap_server: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
+    bootstrap_server: Bootstrap = None,
     command_config: options.CommandConfig = None,
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask a broker about topics.")] = False,
     master: Master = LOCAL,
@@ -118,7 +129,7 @@ def check(
 )
 def run(
     project: Project = Path("."),
-    bootstrap_server: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
+    bootstrap_server: Bootstrap = None,
     command_config: options.CommandConfig = None,
     once: Annotated[bool, typer.Option("--once", help="Process what is there now, then end.")] = False,
     interval: Interval = "1s",
@@ -176,7 +187,7 @@ def replay(
             help="earliest, latest, a time, TOPIC:PARTITION:OFFSET (may be repeated), or dead-letters. [earliest]",
         ),
     ] = None,
-    bootstrap_server: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
+    bootstrap_server: Bootstrap = None,
     command_config: options.CommandConfig = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on running when it has caught up.")] = False,
     interval: Interval = "1s",

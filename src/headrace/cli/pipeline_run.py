@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
     from headrace.pipelines.project import Project
 
 _LOOK = 0.5
+_LOG = ".headrace/spark.log"
 _OFFSET = re.compile(r"(?P<topic>[A-Za-z][\w.-]*):(?P<partition>\d+):(?P<offset>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
     project: Path
-    bootstrap: str
+    bootstrap: str | None
+    """None: the project's, or the default."""
     command_config: Path | None
     master: str
     conf: Sequence[str]
@@ -43,7 +46,7 @@ class Wish:
 def check_project(
     place: Path,
     *,
-    bootstrap: str,
+    bootstrap: str | None,
     command_config: Path | None,
     offline: bool,
     master: str,
@@ -168,12 +171,18 @@ def _fly(pipeline: Pipeline, wish: Wish, state: Any) -> None:
         ending = "failed"
         raise
     finally:
+        if ending == "stopped":
+            output.note("Stopping the flows; what a batch has begun, the next run does again.")
         runner.stop()
         keep(ending)
 
 
 def _run_of(
-    project: Project, bootstrap: str, command_config: Path | None, version: str | None, start: Start | None
+    project: Project,
+    bootstrap: str | None,
+    command_config: Path | None,
+    version: str | None,
+    start: Start | None,
 ) -> Run:
     from headrace.cli.options import DEFAULT_BOOTSTRAP
     from headrace.pipelines.context import BOOTSTRAP, Run
@@ -181,8 +190,8 @@ def _run_of(
     if version is not None and not version.replace("-", "").replace("_", "").isalnum():
         raise Misuse(f"A version is named with letters, digits, - and _, not '{version}'.")
     client = properties.load(command_config) if command_config is not None else {}
-    if bootstrap == DEFAULT_BOOTSTRAP:  # nobody chose it, so the project may
-        bootstrap = project.spec.configuration.get(BOOTSTRAP, bootstrap)
+    if bootstrap is None:
+        bootstrap = project.spec.configuration.get(BOOTSTRAP, DEFAULT_BOOTSTRAP)
     connection = {f"kafka.{key}": value for key, value in client.items()}
     return Run(bootstrap, connection, project.name, version, start)
 
@@ -197,6 +206,8 @@ def _session(project: Project, run: Run, master: str, conf: Sequence[str]) -> It
         BOOTSTRAP: run.bootstrap,
         **properties.from_arguments(conf, "--conf"),
     }
+    if sys.stderr.isatty():
+        output.note(f"Starting Spark ({master}); what it says is in {_LOG}.")
     spark = open_session(project.name, master, settings, project.root)
     try:
         yield spark

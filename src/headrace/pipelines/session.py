@@ -48,7 +48,7 @@ def _speaking_to(file: Path) -> Iterator[None]:
     """Processes started meanwhile, Spark's JVM above all, write to a file what they would write to the terminal."""
     sys.stdout.flush()
     sys.stderr.flush()
-    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
     kept = os.dup(1), os.dup(2)
     try:
         os.dup2(log, 1)

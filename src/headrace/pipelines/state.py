@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from headrace.pipelines.errors import PipelineError
 
@@ -37,13 +37,11 @@ class RunState:
         """Be the one run of this version; refused when another is alive."""
         (self.root / _DIRECTORY).mkdir(exist_ok=True)
         with open(self._base + ".lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            if not _taken(lock):
                 raise PipelineError(
                     f"This pipeline is already running (pid {self.read().get('pid', 'unknown')}); "
                     "stop it with 'headrace pipeline stop'."
-                ) from None
+                )
             Path(self._base + ".stop").unlink(missing_ok=True)
             yield
 
@@ -91,6 +89,18 @@ class RunState:
     @property
     def is_asked_to_stop(self) -> bool:
         return Path(self._base + ".stop").exists()
+
+
+def _taken(lock: TextIO) -> bool:
+    """Take a lock that nobody has for longer than a look at it takes."""
+    for _ in range(10):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return True
+    return False
 
 
 def versions(root: Path) -> list[RunState]:

@@ -64,10 +64,9 @@ SELECT id, customer, amount FROM STREAM orders WHERE amount >= 100;
 _README = """\
 # {name}
 
-    headrace up                                   # a broker, in another terminal
-    headrace topics create orders --partitions 3
+    headrace up                # a broker, in another terminal
     headrace pipeline check
-    headrace pipeline run
+    headrace pipeline run      # creates the topics that are missing
 
 and beside it:
 
