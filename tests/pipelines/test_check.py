@@ -2,6 +2,7 @@
 
 import pytest
 
+from headrace.client import Admin
 from headrace.pipelines.errors import ProjectBroken
 
 BROKEN = """\
@@ -121,6 +122,45 @@ def test_missing_topics_are_found_but_not_those_a_flow_writes(write_project, pre
     [problem] = pipeline.missing_topics()
     assert "Flow 'seen' reads topic 'ghosts'" in str(problem)
     assert "headrace topics create ghosts" in str(problem)
+
+
+def test_a_topic_declared_with_its_partitions_is_created_though_nobody_writes_it(
+    write_project, prepared, cluster
+):
+    text = """
+    from headrace import pipelines as hp
+
+    newcomers = hp.topic("newcomers", "id BIGINT", partitions=3)
+
+    @hp.topic("greeted")
+    def greeted():
+        return newcomers.stream()
+    """
+    pipeline = prepared(write_project({"newcomers.py": text}, "newcomers"))
+    assert pipeline.missing_topics() == []
+    assert sorted(pipeline.create_topics()) == ["greeted", "newcomers", "newcomers.dlq"]
+    assert pipeline.create_topics() == []
+    with Admin(cluster.bootstrap) as admin:
+        widths = {name: len(admin.topic(name).partitions) for name in ("newcomers", "newcomers.dlq")}
+    assert widths == {"newcomers": 3, "newcomers.dlq": 3}
+
+
+def test_a_sink_of_sparks_own_is_not_written_by_two_versions(write_project, prepared, cluster):
+    text = """
+    from pyspark import pipelines as dp
+    from headrace import pipelines as hp
+
+    orders = hp.topic("orders", "id BIGINT")
+    dp.create_sink("plain", "headrace", {"topic": "plain"})
+
+    @dp.append_flow(target="plain")
+    def copy():
+        return orders.stream().selectExpr("CAST(id AS STRING) AS value")
+    """
+    root = write_project({"copy.py": text}, "copying")
+    prepared(root)
+    with pytest.raises(ProjectBroken, match="Flow 'copy' writes the sink 'plain', and a new version"):
+        prepared(root, version="v2")
 
 
 @pytest.mark.parametrize(

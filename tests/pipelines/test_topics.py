@@ -1,11 +1,12 @@
 """Typed topics: columns in and out, expectations, dead letters, formats."""
 
 import io
+import json
 
 import fastavro
 import pytest
 
-from headrace.client import Admin, DeadLetterBox
+from headrace.client import Admin, DeadLetterBox, Producer
 
 ORDERS = """
     from headrace import pipelines as hp
@@ -105,6 +106,44 @@ def test_rows_are_sorted_by_what_is_expected_of_them(write_project, run_once, cl
     assert (status["large_orders"].dropped, status["large_orders"].kept) == (1, 1)
     assert status["large_orders"].rows_in == 9
     assert status["large_orders"].lag_rows == 0
+
+
+def test_the_latest_row_of_a_key_is_found_after_partitions_were_added(
+    write_project, run_once, cluster, spark
+):
+    cluster.create("stock", **{"cleanup.policy": "compact"})
+
+    def put(partition, time, **pieces):
+        with Producer(cluster.bootstrap) as producer:
+            for item, count in pieces.items():
+                value = None if count is None else json.dumps({"item": item, "pieces": count}).encode()
+                producer.send("stock", value, key=item.encode(), partition=partition, timestamp=time)
+
+    put(0, 2_000, moved=1, gone=1, stays=1, tied=1, backwards=1)
+    put(0, 1_000, backwards=2)  # whatever the clocks say, in one partition the later offset is the later row
+    with Admin(cluster.bootstrap) as admin:
+        admin.add_partitions("stock", 2)
+    put(1, 2_000, tied=2)  # the offsets begin anew
+    put(1, 3_000, moved=2, gone=None)
+    put(1, 3_000, stays=2)
+    put(0, 4_000, stays=3)  # by a producer that had not heard of the new partition
+    root = write_project(
+        {
+            "stock.py": """
+            from headrace import pipelines as hp
+            from pyspark import pipelines as dp
+
+            stock = hp.table("stock", "item STRING, pieces BIGINT", key="item", dead_letters=False)
+
+            @dp.materialized_view
+            def stock_now():
+                return stock.read()
+            """
+        },
+        "stocktaking",
+    )
+    run_once(root)
+    assert dict(spark.table("stock_now").collect()) == {"moved": 2, "stays": 3, "tied": 2, "backwards": 2}
 
 
 def test_an_expectation_may_stop_the_pipeline(write_project, run_once, cluster):

@@ -17,13 +17,13 @@ _NOTE = "headrace.json"
 
 
 class Checkpoints:
-    def __init__(self, spark: SparkSession, storage: str, version: str | None) -> None:
+    def __init__(self, spark: SparkSession, home: str) -> None:
         self._spark: Any = spark
-        self._root = storage if version is None else f"{storage}/versions/{version}"
+        self._home = home  # of one version
 
     def location(self, step: Step) -> str:
         """One directory for each flow of each output."""
-        return f"{self._root}/_checkpoints/{step.target.name}/{step.name}/0"
+        return f"{self._home}/_checkpoints/{step.target.name}/{step.name}/0"
 
     def problem(self, step: Step) -> str | None:
         """Why a flow cannot go on from its checkpoint, and what to do; None when it can or has none."""

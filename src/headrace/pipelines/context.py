@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from headrace.client.dead_letters import SUFFIX
 from headrace.pipelines.errors import PipelineError
 
 SETTING = "spark.headrace."
@@ -42,7 +44,16 @@ class Run:
         return {"kafka.bootstrap.servers": self.bootstrap, **self.connection}
 
     def versioned(self, topic: str) -> str:
-        return topic if self.version is None else f"{topic}.{self.version}"
+        """The topic that this version writes: ``orders.large.v2``, and ``orders.v2.dlq`` for dead letters."""
+        if self.version is None:
+            return topic
+        base = topic.removesuffix(SUFFIX)
+        return f"{base}.{self.version}{topic[len(base) :]}"
+
+    @property
+    def takes_up_dead_letters(self) -> bool:
+        """Whether each topic's dead letters are read in its place."""
+        return self.start is not None and self.start.dead_letters
 
     def client_config(self) -> dict[str, object]:
         """The same connection for headrace.client."""
@@ -62,10 +73,13 @@ _asking: ContextVar[Asking | None] = ContextVar("headrace_pipeline_flow", defaul
 
 
 def active_session() -> SparkSession:
-    session = SparkSession.getActiveSession()
-    if session is None:
-        raise PipelineError("A topic is read inside a flow's function, and there is no Spark session here.")
-    return session
+    """The session of this thread or, where a thread has none of its own, of the process."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        raise PipelineError(
+            "A topic is read inside a flow's function, and there is no Spark session here."
+        ) from None
 
 
 def current_run() -> Run:

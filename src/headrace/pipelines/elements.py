@@ -7,6 +7,7 @@ Whoever runs the project, `spark-pipelines` or `headrace pipeline`, gets the sam
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -30,6 +31,15 @@ _with_letters: WeakKeyDictionary[GraphElementRegistry, set[str]] = WeakKeyDictio
 """For each project being loaded, the topics whose dead letters some flow takes care of."""
 
 
+_reading: ContextVar[list[Topic] | None] = ContextVar("headrace_pipeline_reading", default=None)
+"""Topics that a flow being registered has been seen to read. Spark's own runner calls its function there and then, and
+inside a function it takes no definitions, so those of the dead letters wait until it has returned."""
+
+
+class PatientRegistry(GraphElementRegistry):
+    """One that calls no function before everything is defined, and takes further definitions from functions."""
+
+
 @dataclass(frozen=True)
 class TopicFlow(Flow):
     """A flow into a topic. Spark's own runner sees a flow into a sink; Headrace's sees the rest as well."""
@@ -47,13 +57,17 @@ class TopicView(TemporaryView):
 
 
 def declare(topic: Topic) -> None:
-    """Make a topic with a declared schema known by name."""
+    """Make a topic with a declared schema known by name.
+
+    Spark's own runner calls the view's function at once, when nobody knows yet whether a flow will write the topic or
+    read it, so this one does not see to the dead letters.
+    """
     if not topic.has_declared_schema:
         return
     registry = _registry()
     name = topic.element_name
     registry.register_output(TopicView(name, None, topic.location, topic))
-    registry.register_flow(Flow(name, name, {}, topic.location, topic.stream))
+    registry.register_flow(Flow(name, name, {}, topic.location, topic.unwatched_stream))
 
 
 def register_topic_flow(topic: Topic, name: str, records: Query, location: SourceCodeLocation) -> None:
@@ -64,9 +78,15 @@ def register_topic_flow(topic: Topic, name: str, records: Query, location: Sourc
     registry = _registry()
     if topic.flows == 1:
         registry.register_output(_sink(sink, location))
-    registry.register_flow(
-        TopicFlow(name, sink, {}, location, _asked(name, records), topic, topic.mode, False)
-    )
+    flow = TopicFlow(name, sink, {}, location, _asked(name, records), topic, topic.mode, False)
+    read: list[Topic] = []
+    token = _reading.set(read)
+    try:
+        registry.register_flow(flow)
+    finally:
+        _reading.reset(token)
+    for each in read:
+        _register_dead_letters(registry, each)
 
 
 def watch_dead_letters(topic: Topic) -> None:
@@ -75,7 +95,15 @@ def watch_dead_letters(topic: Topic) -> None:
     watched = _with_letters.setdefault(registry, set())
     if topic.dead_letter_topic is None or topic.flows or topic.name in watched:
         return
-    watched.add(topic.name)
+    if isinstance(registry, PatientRegistry):
+        watched.add(topic.name)
+        _register_dead_letters(registry, topic)
+    elif (reading := _reading.get()) is not None:
+        watched.add(topic.name)
+        reading.append(topic)
+
+
+def _register_dead_letters(registry: GraphElementRegistry, topic: Topic) -> None:
     name = f"{topic.element_name}_dead_letters"
     registry.register_output(_sink(name, topic.location))
     query = _asked(name, topic.letters)

@@ -13,20 +13,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.pipelines.flow import AutoCdcFlow, Flow
-from pyspark.pipelines.graph_element_registry import GraphElementRegistry, graph_element_registration_context
+from pyspark.pipelines.graph_element_registry import graph_element_registration_context
 from pyspark.pipelines.output import Output
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import SparkSession
 
 from headrace.pipelines import sql
-from headrace.pipelines.elements import TopicFlow, TopicView
+from headrace.pipelines.elements import PatientRegistry, TopicFlow, TopicView
 from headrace.pipelines.errors import Place, Problem
 from headrace.pipelines.project import Project
 from headrace.pipelines.spark_errors import sentence
 from headrace.pipelines.topics import Topic
 
 
-class Graph(GraphElementRegistry):
+class Graph(PatientRegistry):
     """The outputs and flows of one project, by name, and what is wrong with how they are defined."""
 
     def __init__(self, project: Project, spark: SparkSession) -> None:

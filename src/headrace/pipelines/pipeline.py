@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pyspark.pipelines.output import Sink
 from pyspark.sql import SparkSession
 
 from headrace.client import Admin
@@ -15,6 +17,7 @@ from headrace.pipelines.graph import Graph
 from headrace.pipelines.project import Project
 from headrace.pipelines.resolve import Resolver, Step
 from headrace.pipelines.tables import Tables
+from headrace.pipelines.topics import Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,58 +30,85 @@ class Pipeline:
     checkpoints: Checkpoints
 
     def missing_topics(self) -> list[Problem]:
-        """Topics that flows read, that no flow writes, and that the cluster does not have."""
-        written = {step.writes(self.run) for step in self.steps}
+        """Topics that flows read, that the cluster does not have, and that are not for this run to create."""
+        own = {name for name, _ in self._own_topics()} | {name for name, _ in self._letter_boxes()}
         with Admin(self.run.client_config()) as admin:
-            there = set(admin.topics())
-        problems = []
-        for step in self.steps:
-            letters = isinstance(step.flow, TopicFlow) and step.flow.letters
-            for name in sorted(step.topics - written - there):
-                if not letters:
-                    problems.append(
-                        Problem(
-                            f"Flow '{step.name}' reads topic '{name}', which {self.run.bootstrap} does not have: "
-                            f"create it with 'headrace topics create {name}'.",
-                            self.graph.place(step.flow.source_code_location),
-                        )
-                    )
-        return problems
+            own |= set(admin.topics())
+        return [
+            Problem(
+                f"Flow '{step.name}' reads topic '{name}', which {self.run.bootstrap} does not have: create it with "
+                f"'headrace topics create {name}', or say how many partitions it gets where it is declared.",
+                self.graph.place(step.flow.source_code_location),
+            )
+            for step in self.steps
+            if not (isinstance(step.flow, TopicFlow) and step.flow.letters)
+            for name in sorted(step.topics - own)
+        ]
 
     def create_topics(self) -> list[str]:
-        """Create the topics that flows write and that are not there yet; their names."""
+        """Create what is not there yet of the topics that flows write and of those declared with their partitions."""
         created = []
         with Admin(self.run.client_config()) as admin:
             there = set(admin.topics())
-            for step in self.steps:
-                if not isinstance(step.flow, TopicFlow):
-                    continue
-                topic, name = step.flow.topic, step.writes(self.run)
-                if step.flow.letters or topic.routes_dead_letters:
-                    letters = str(topic.dead_letter_topic)
-                    if letters not in there:
-                        source = name if not step.flow.letters else topic.name
-                        width = len(admin.topic(source).partitions) if source in there else -1
-                        admin.create_topic(letters, partitions=width, exist_ok=True)
-                        there.add(letters)
-                        created.append(letters)
+            for name, topic in self._own_topics():
                 if name not in there:
-                    admin.create_topic(
-                        name, partitions=topic.partitions or -1, config=topic.config, exist_ok=True
-                    )
+                    partitions = topic.partitions or -1
+                    admin.create_topic(name, partitions=partitions, config=topic.config, exist_ok=True)
+                    there.add(name)
+                    created.append(name)
+            for name, origin in self._letter_boxes():
+                if name not in there:
+                    partitions = len(admin.topic(origin).partitions) if origin in there else -1
+                    admin.create_topic(name, partitions=partitions, exist_ok=True)
                     there.add(name)
                     created.append(name)
         return created
 
+    def _own_topics(self) -> Iterator[tuple[str, Topic]]:
+        """What this run may create, by the name it has in this version."""
+        for topic in self.graph.topics.values():
+            if topic.flows:
+                yield self.run.versioned(topic.name), topic
+            elif topic.partitions:
+                yield topic.name, topic
+
+    def _letter_boxes(self) -> Iterator[tuple[str, str]]:
+        """Each dead-letter topic that flows write or a replay reads, and the topic whose letters it takes."""
+        for step in self.steps:
+            if not isinstance(step.flow, TopicFlow):
+                continue
+            topic = step.flow.topic
+            if step.flow.letters:
+                yield step.writes(self.run), topic.name
+                if self.run.takes_up_dead_letters:
+                    yield str(topic.dead_letter_topic), topic.name
+            elif topic.routes_dead_letters:
+                yield self.run.versioned(str(topic.dead_letter_topic)), step.writes(self.run)
+
 
 def prepare(project: Project, spark: SparkSession, run: Run, storage: str | None = None) -> Pipeline:
-    """Load and resolve a project; ProjectBroken with all its problems when it cannot run."""
-    place = storage or project.storage
+    """Load and resolve a project; ProjectBroken with all its problems when it cannot run. ``storage`` is where
+    its tables are declared if not among those of the version."""
+    home = project.storage if run.version is None else f"{project.storage}/versions/{run.version}"
     graph = Graph(project, spark)
-    tables = Tables(spark, place)
+    tables = Tables(spark, storage or home)
     with running(run):
         graph.load()
         steps = Resolver(graph, run, tables).steps()
+    if run.version is not None:
+        graph.problems += [_shared_sink(graph, step) for step in steps if _is_plain_sink(step)]
     if graph.problems:
         raise ProjectBroken(graph.problems)
-    return Pipeline(project, run, graph, steps, tables, Checkpoints(spark, project.storage, run.version))
+    return Pipeline(project, run, graph, steps, tables, Checkpoints(spark, home))
+
+
+def _is_plain_sink(step: Step) -> bool:
+    return isinstance(step.target, Sink) and not isinstance(step.flow, TopicFlow)
+
+
+def _shared_sink(graph: Graph, step: Step) -> Problem:
+    return Problem(
+        f"Flow '{step.name}' writes the sink '{step.target.name}', and a new version would write into the same place "
+        "as the current one: declare its topic with hp.topic, which gives each version a topic of its own.",
+        graph.place(step.flow.source_code_location),
+    )

@@ -53,7 +53,7 @@ class Step:
         if not isinstance(self.flow, TopicFlow):
             return self.target.name
         if self.flow.letters:
-            return str(self.flow.topic.dead_letter_topic)
+            return run.versioned(str(self.flow.topic.dead_letter_topic))
         return run.versioned(self.flow.topic.name)
 
 
@@ -154,6 +154,9 @@ class Resolver:
             raise Cycle([*path[path.index(name) :], name])
         output = self._graph.outputs.get(name)
         inside = [*path, name]
+        if (topic := self._graph.topics.get(name)) is not None:
+            self._view(name, self._rows(topic.stream, inside))
+            return True
         if isinstance(output, TemporaryView):
             self._view(name, self._rows(self._graph.flows[name].func, inside))
             return True
@@ -167,11 +170,7 @@ class Resolver:
                 )
             self._declare(output, self._rows(flows[0].func, inside) if output.schema is None else None)
             return True
-        topic = self._graph.topics.get(name)
-        if topic is None:
-            return False
-        self._view(name, self._rows(topic.stream, inside))
-        return True
+        return False
 
     def _declare(self, output: TableOutput, rows: DataFrame | None) -> None:
         self._tables.declare(output, StructType() if rows is None else rows.schema)

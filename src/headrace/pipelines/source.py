@@ -49,7 +49,7 @@ def _place(topic: Topic, run: Run) -> str:
     """The topic to read: the version this run writes, or the dead letters that a replay takes up."""
     if topic.flows:
         return run.versioned(topic.name)
-    if run.start is not None and run.start.dead_letters and topic.dead_letter_topic is not None:
+    if run.takes_up_dead_letters and topic.dead_letter_topic is not None:
         return topic.dead_letter_topic
     return topic.name
 

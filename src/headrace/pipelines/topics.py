@@ -77,12 +77,17 @@ class Topic:
         """The rows of the topic as they come. ``record`` adds the column ``_record``: a struct of topic,
         partition, offset, timestamp, key and headers."""
         elements.watch_dead_letters(self)
+        return self.unwatched_stream(record=record)
+
+    def unwatched_stream(self, *, record: bool = False) -> DataFrame:
+        """The same, without a flow for the dead letters."""
         whole = record or self._expects_of_records
         decoded = self._decoded(self._raw_stream() if whole else self._raw_stream("value"), whole)
         return self._good(decoded, record, f"{self.name}#{next(_observations)}")
 
     def read(self, *, record: bool = False) -> DataFrame:
         """The rows that are in the topic now."""
+        elements.watch_dead_letters(self)
         whole = record or self._expects_of_records
         decoded = self._decoded(self._raw_batch() if whole else self._raw_batch("value"), whole)
         return self._good(decoded, record, None)
@@ -93,7 +98,9 @@ class Topic:
         judged = self._decoded(self._raw_stream(), whole=True).select(RECORD, "_bytes", "_row.*", "_error")
         reason = F.coalesce(F.col("_error"), expectations.broken(self.expectations))
         bad = judged.withColumn("_reason", reason).where(F.col("_reason").isNotNull())
-        return letters.from_records(bad, RECORD, "_bytes", "_reason", self.dead_letter_topic)
+        run = current_run()
+        target = run.versioned(self.dead_letter_topic)
+        return letters.from_records(bad, RECORD, "_bytes", "_reason", target, again=run.takes_up_dead_letters)
 
     @property
     def schema(self) -> StructType:
@@ -153,15 +160,18 @@ class Topic:
             expectations.broken(self.expectations).alias("reason"),
             gone.alias("gone"),
         )
-        target = current_run().versioned(self.name)
+        run = current_run()
+        target = run.versioned(self.name)
         if self.mode != "append":  # written batch by batch, of which Spark reports no number of rows
             staged = staged.observe(f"{self.name}#{next(_observations)}", F.count("*").alias(WRITTEN))
         value = F.when(~F.col("gone"), self._format.encode(F.col("row"), lambda: rows.schema))
         if not self.routes_dead_letters:
             return staged.select(F.lit(target).alias("topic"), "key", value.alias("value"))
         good = F.col("reason").isNull()
+        assert self.dead_letter_topic is not None
+        letter_box = run.versioned(self.dead_letter_topic)
         return staged.select(
-            F.when(good, F.lit(target)).otherwise(F.lit(self.dead_letter_topic)).alias("topic"),
+            F.when(good, F.lit(target)).otherwise(F.lit(letter_box)).alias("topic"),
             "key",
             value.alias("value"),
             F.when(~good, letters.headers_of_row(F.col("reason"), target)).alias("headers"),
@@ -218,6 +228,7 @@ class Table(Topic):
 
     def read(self, *, record: bool = False) -> DataFrame:
         """The latest row of each key as of now; read again for every batch of a stream it is joined to."""
+        elements.watch_dead_letters(self)
         whole = record or self._expects_of_records
         wanted = [*_ORIGIN, "value"] if whole else ["key", "partition", "offset", "timestamp", "value"]
         raw = self._raw_batch() if whole else self._raw_batch(*wanted)
