@@ -1,0 +1,231 @@
+"""Runs that are killed, brokers that go away, and a cluster of two workers: nothing twice, nothing missing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from headrace.testing.process import BrokerProcess
+
+FLOW = """
+    from headrace import pipelines as hp
+
+    numbers = hp.topic("numbers", "n BIGINT", options={"maxOffsetsPerTrigger": "150"})
+
+    @hp.topic("doubled", key="n")
+    def doubled():
+        return numbers.stream().selectExpr("n", "2 * n AS twice")
+
+    @hp.table("sums", key="last")
+    def sums():
+        return numbers.stream().selectExpr("n % 10 AS last", "n").groupBy("last").sum("n").toDF("last", "total")
+"""
+COUNT = 600
+
+
+@pytest.fixture
+def own_broker(tmp_path):
+    broker = BrokerProcess(tmp_path / "broker").start()
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture
+def pipeline(tmp_path):
+    """`pipeline(root, "run", …)` starts the command; whatever is left of it is killed at the end."""
+    started = []
+
+    def start(root, *arguments, bootstrap, **environment):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headrace.cli", "pipeline", *arguments],
+            cwd=root,
+            env={
+                **os.environ,
+                "HEADRACE_BOOTSTRAP": bootstrap,
+                "PYSPARK_PYTHON": sys.executable,
+                **environment,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        kill(process)
+
+
+def kill(process):
+    """The command and the JVM it has started, at once and without a word."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait(30)
+    process.stdout.close()
+    process.stderr.close()
+
+
+def totals(count):
+    return {last: sum(range(last, count, 10)) for last in range(10)}
+
+
+def wait_for(condition, process, seconds=300):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.2)
+
+
+@pytest.mark.timeout(900)
+def test_nothing_is_lost_or_doubled_when_a_run_is_killed_and_a_broker_restarts(
+    write_project, own_broker, pipeline, cluster
+):
+    cluster = type(cluster)(own_broker.bootstrap)
+    cluster.create("numbers", "doubled", partitions=2)
+    cluster.send("numbers", *({"n": n} for n in range(COUNT // 2)), b"poison")
+    root = write_project({"flow.py": FLOW}, "crashing")
+
+    def written():
+        return len(cluster.records("doubled"))
+
+    def sums():
+        return {row["last"]: row["total"] for row in cluster.rows("sums")}
+
+    first = pipeline(root, "run", "--interval", "0s", bootstrap=own_broker.bootstrap)
+    wait_for(lambda: written() > 100, first)
+    kill(first)
+    status = subprocess.run(
+        [sys.executable, "-m", "headrace.cli", "pipeline", "status", "--json"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+    )
+    assert json.loads(status.stdout)[0]["state"] == "died"
+
+    second = pipeline(root, "run", "--interval", "0s", bootstrap=own_broker.bootstrap)
+    wait_for(lambda: written() >= COUNT // 2, second)
+    cluster.send("numbers", *({"n": n} for n in range(COUNT // 2, COUNT)))
+    wait_for(lambda: written() > COUNT // 2, second)
+    own_broker.kill()
+    own_broker.start()
+    wait_for(lambda: written() >= COUNT and sums() == totals(COUNT), second)
+    stopped = subprocess.run(
+        [sys.executable, "-m", "headrace.cli", "pipeline", "stop"], cwd=root, capture_output=True, text=True
+    )
+    assert stopped.stdout == "stopped\n", stopped.stderr
+    assert second.wait(60) == 0
+
+    assert Counter(row["n"] for row in cluster.rows("doubled")) == Counter(range(COUNT))
+    assert [letter.raw_value for letter in cluster.records("numbers.dlq")] == [b"poison"]
+    look = json.loads(
+        subprocess.run(
+            [sys.executable, "-m", "headrace.cli", "pipeline", "status", "--json"],
+            cwd=root,
+            capture_output=True,
+            text=True,
+        ).stdout
+    )[0]
+    assert look["state"] == "stopped"
+    assert {flow["flow"] for flow in look["flows"]} == {"doubled", "sums", "numbers_dead_letters"}
+
+
+@pytest.fixture
+def standalone(tmp_path):
+    """A Spark cluster on this machine: a master and two workers, each a process of its own."""
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    started = []
+
+    def start(name, *arguments):
+        with (tmp_path / f"{name}.log").open("w") as log:
+            process = subprocess.Popen(
+                [home / "bin/spark-class", f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]],
+                env=environment,
+                cwd=tmp_path,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        started.append(process)
+        return process
+
+    def said(name, text, process):
+        wait_for(lambda: text in (tmp_path / f"{name}.log").read_text(), process, 120)
+        return (tmp_path / f"{name}.log").read_text()
+
+    master = start("master", "master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    log = said("master", "Starting Spark master at spark://", master)
+    url = "spark://" + log.partition("Starting Spark master at spark://")[2].split()[0]
+    for number in (1, 2):
+        name = f"worker-{number}"
+        arguments = [
+            "--cores",
+            "1",
+            "--memory",
+            "1g",
+            "--host",
+            "127.0.0.1",
+            "--webui-port",
+            "0",
+            "--work-dir",
+        ]
+        worker = start(name, "worker.Worker", *arguments, str(tmp_path / name), url)
+        said(name, "Successfully registered with master", worker)
+    yield url
+    for process in started:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+
+
+@pytest.mark.timeout(900)
+def test_a_pipeline_runs_on_a_cluster_of_two_workers(
+    write_project, own_broker, pipeline, cluster, standalone, tmp_path
+):
+    cluster = type(cluster)(own_broker.bootstrap)
+    cluster.create("numbers", partitions=2)
+    cluster.send("numbers", *({"n": n} for n in range(100)), b"poison")
+    root = write_project({"flow.py": FLOW}, "clustered")
+    settings = {
+        "spark.executor.memory": "512m",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    ran = pipeline(
+        root,
+        "run",
+        "--once",
+        "--json",
+        "--master",
+        standalone,
+        *conf,
+        bootstrap=own_broker.bootstrap,
+        SPARK_LOCAL_IP="127.0.0.1",
+    )
+    out, err = ran.communicate(timeout=600)
+    assert ran.returncode == 0, err
+    assert {flow["state"] for flow in json.loads(out.splitlines()[-1])["flows"]} == {"done"}
+    assert Counter(row["n"] for row in cluster.rows("doubled")) == Counter(range(100))
+    assert {row["last"]: row["total"] for row in cluster.rows("sums")} == totals(100)
+    workers = {path.name for path in tmp_path.glob("worker-[12]") if any(path.glob("app-*/*"))}
+    assert workers == {"worker-1", "worker-2"}
