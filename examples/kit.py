@@ -69,6 +69,11 @@ class Stage:
                 found += consumer.poll(0.2)
         return found
 
+    def count(self, topic: str) -> int:
+        """How many records were ever written to a topic; with transactions, their markers too."""
+        with Consumer(self.bootstrap) as consumer:
+            return sum(consumer.range_of(each)[1] for each in consumer.partitions_of(topic))
+
     def rows(self, topic: str) -> list[Any]:
         """The same as JSON values."""
         return [json.loads(record.value) for record in self.records(topic) if record.value is not None]

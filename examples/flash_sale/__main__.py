@@ -39,17 +39,19 @@ def play(stage: Stage) -> None:
         _wait_for(listen)
         shop.open()
         crowd(listen, 1, "rehearsal")  # Two clicks of one buyer: from here on, the shop is known to work.
-        _results(stage, 2)
+        _wait_for_results(stage, 2)
+        began = time.monotonic()
         statuses = crowd(listen, sizes.buyers, ITEM)
+        burst = time.monotonic() - began
         accepted = statuses[200]
-        print(f"the gateway answered {accepted:,} requests; the shop works them off")
-        results = _results(stage, 2 + accepted)
+        print(f"the gateway took {accepted:,} requests in {burst:.1f} s; the shop works them off")
+        _wait_for_results(stage, 2 + accepted)
     finally:
         gateway.terminate()
         gateway.wait()
         shop.close()
     arrived = sorted(record.timestamp for record in _of_the_sale(stage.records(REQUESTS)))
-    results = _of_the_sale(results)
+    results = _of_the_sale(stage.records(RESULTS))
     answered = sorted(record.timestamp for record in results)
     start = arrived[0]
     end = (answered[-1] - start) / 1000
@@ -70,8 +72,11 @@ def play(stage: Stage) -> None:
     tell(
         stage,
         accepted=accepted,
+        requests_per_second_at_the_gateway=round(accepted / burst),
+        requests_per_second_in_the_shop=round(len(results) / end),
         turned_away_for_a_moment=statuses.get(429, 0) + statuses.get(503, 0),
         sold=len(sold),
+        oversold=max(0, len(sold) - sizes.stock),
         different_buyers=len(set(sold)),
         sold_out=outcomes["sold out"],
         too_late=outcomes["too late"],
@@ -81,10 +86,9 @@ def play(stage: Stage) -> None:
     )
 
 
-def _results(stage: Stage, count: int) -> list[Record]:
-    while len(results := stage.records(RESULTS)) < count:
-        time.sleep(0.5)
-    return results
+def _wait_for_results(stage: Stage, count: int) -> None:
+    while stage.count(RESULTS) < count:
+        time.sleep(0.2)
 
 
 def _of_the_sale(records: list[Record]) -> list[Record]:

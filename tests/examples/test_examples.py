@@ -55,6 +55,7 @@ def test_a_flash_sale_is_never_oversold(play: Play) -> None:
     facts = play("flash_sale", buyers=4000, stock=100, deadline=2)
     assert facts["accepted"] == 4200
     assert facts["sold"] == facts["different_buyers"] == 100
+    assert facts["oversold"] == 0
     assert facts["sold"] + facts["sold_out"] + facts["too_late"] + facts["clicked_twice"] == 4200
 
 
