@@ -481,7 +481,7 @@ async def test_the_real_process_compacts_and_ends(make, clock):
     assert await box.cleaner.clean_one()
     process = box.cleaner._process._process
     assert process is not None
-    assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
+    assert os.getpriority(os.PRIO_PROCESS, process.pid) == 10
     assert [value for _, _, value in box.records()] == [b"45", b"46", b"47", b"48", b"49"]
     await box.cleaner._process.stop()
     assert process.returncode is not None
