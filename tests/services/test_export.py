@@ -168,6 +168,18 @@ def test_an_export_that_fails_half_way_leaves_nothing_behind(application: Callab
     assert [url.protocol for url in config.urls] == ["dubbo", "rest"]
 
 
+def test_a_start_that_fails_takes_back_what_is_out(application: Callable[..., Bootstrap]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        app = application()
+        first = shop(app, path="first")
+        second = ProtocolConfig(name="rest", host="127.0.0.1", port=taken.getsockname()[1])
+        shop(app, path="second", protocols=[second])
+        with pytest.raises(ServicesError, match="choose another"), app:
+            pass
+    assert first.urls
+    assert not listens(first.urls[0])
+
+
 def test_what_was_stopped_does_not_start_again(application: Callable[..., Bootstrap]) -> None:
     app = application()
     shop(app)

@@ -157,14 +157,15 @@ class Bootstrap:
         ended = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: ended.set())
-        self.start()
-        try:
+        with self:
             ended.wait()
-        finally:
-            self.stop()
 
     def __enter__(self) -> Bootstrap:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()  # some services may be out already
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -172,7 +173,11 @@ class Bootstrap:
         self.stop()
 
     async def __aenter__(self) -> Bootstrap:
-        return await self.start_async()
+        try:
+            return await self.start_async()
+        except BaseException:
+            await self.stop_async()
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
