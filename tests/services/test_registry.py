@@ -305,6 +305,14 @@ def test_old_news_never_comes_after_new_news(
     assert told[-1] == ["dubbo"]
 
 
+def test_a_provider_whose_numbers_are_none_harms_only_itself(
+    application: Callable[..., Bootstrap], registry: Callable[..., RegistryConfig]
+) -> None:
+    provide(application, registry(), "a")
+    write_rule(application, registry(), "dubbo://127.0.0.1:1/com.acme.Who?weight=heavy&dynamic=false")
+    assert whos(application("c", registry=registry()).reference(Who, retries=0)) == {"a"}
+
+
 def test_a_rule_that_could_not_be_applied_is_tried_again(
     application: Callable[..., Bootstrap], tmp_path: Path, eventually: Callable[..., None]
 ) -> None:

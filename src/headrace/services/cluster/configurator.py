@@ -140,8 +140,13 @@ def _problem(rule: URL) -> str | None:
     """Why a rule cannot be obeyed; a slip of an administrator's must not break a live service."""
     if not points.CONFIGURATORS.has(rule.protocol):
         return f"there is no configurator {rule.protocol!r}"
-    for key, value in rule.parameters.items():
-        if key.rpartition(".")[2] in _NUMBERS and not value.removeprefix("-").isdecimal():
+    return number_problem(rule)
+
+
+def number_problem(url: URL) -> str | None:
+    """Which of the numbers that calls depend on is none."""
+    for key, value in url.parameters.items():
+        if value and key.rpartition(".")[2] in _NUMBERS and not value.removeprefix("-").isdecimal():
             return f"{key}={value} is not a whole number"
     return None
 

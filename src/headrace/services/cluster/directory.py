@@ -12,7 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.services import points
-from headrace.services.cluster.configurator import Configurator, configure, to_configurators
+from headrace.services.cluster.configurator import (
+    Configurator,
+    configure,
+    number_problem,
+    to_configurators,
+)
 from headrace.services.cluster.directory_base import Directory
 from headrace.services.cluster.router import Router, route, to_routers
 from headrace.services.errors import RpcCode, RpcException, ServicesError
@@ -186,6 +191,10 @@ class RegistryDirectory(Directory):
                     self._registry_url.address,
                     points.PROTOCOLS.names(),
                 )
+                continue
+            problem = number_problem(provider)
+            if problem is not None:  # it would fail every call that only thinks of choosing it
+                logger.error("The provider %s is left out: %s", provider, problem)
                 continue
             url = configure(self._configurators, merge_url(provider, self._query))
             enabled = (
