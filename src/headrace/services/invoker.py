@@ -82,6 +82,7 @@ class ServiceInvoker(Invoker):
     ) -> None:
         super().__init__(interface, url)
         self._pool = pool
+        self._workers: WorkerPool | None = None  # found with the first call that needs it
         self._direct = direct
         self._handlers: dict[str, tuple[MethodModel, Callable[..., Any], bool]] = {}
         for method in interface.methods.values():
@@ -107,7 +108,9 @@ class ServiceInvoker(Invoker):
                 return Result(await function(*arguments))
             if self._direct:
                 return Result(function(*arguments))
-            return Result(await self._pool(self.url).run(copy_context(), function, arguments))
+            if self._workers is None:
+                self._workers = self._pool(self.url)
+            return Result(await self._workers.run(copy_context(), function, arguments))
         except PoolExhaustedError:  # the call did not happen
             raise
         except Exception as error:
