@@ -72,6 +72,35 @@ def test_a_call_under_way_finishes_before_the_provider_closes(application: Calla
         proxy.do(0)
 
 
+def test_a_one_way_call_finishes_though_its_consumer_has_gone(
+    application: Callable[..., Bootstrap], eventually: Callable[..., None]
+) -> None:
+    started, go_on, finished = threading.Event(), threading.Event(), threading.Event()
+
+    @interface("com.acme.Notes")
+    class Notes:
+        async def take(self) -> None:
+            started.set()
+            await asyncio.to_thread(go_on.wait, 30)
+            finished.set()
+
+    app = application(properties={"dubbo.service.shutdown.wait": "30000"})
+    config = app.service(Notes(), scope="remote")
+    app.start()
+    (server,) = app.runtime.protocol("dubbo")._servers.values()  # type: ignore[attr-defined]
+    prefix = request_prefix("com.acme.Notes", "0.0.0", "take", "")
+    with socket.create_connection(("127.0.0.1", config.urls[0].port), timeout=30) as peer:
+        peer.sendall(encode_request(0x80, 1, prefix, None, [], {"path": "com.acme.Notes"}))
+        assert started.wait(30)
+    eventually(lambda: not server.connections)
+    stopping = threading.Thread(target=app.stop)
+    stopping.start()
+    eventually(lambda: not server._server.is_serving())
+    go_on.set()
+    stopping.join()
+    assert finished.is_set()
+
+
 def test_a_call_that_comes_while_the_provider_is_closing_is_served_too(
     application: Callable[..., Bootstrap], tmp_path: Path
 ) -> None:

@@ -101,9 +101,10 @@ class DubboServer:
             connection.send(frame(REQUEST | EVENT, 0, 0, codec.READONLY_BODY))
         deadline = self.loop.time() + wait_seconds
         quiet_since: float | None = None
-        while self.connections and self.loop.time() < deadline:
+        # A one-way call goes on when its consumer has gone.
+        while (self.connections or self._tasks) and self.loop.time() < deadline:
             now = self.loop.time()
-            last = max(connection.last_read for connection in self.connections)
+            last = max((connection.last_read for connection in self.connections), default=0.0)
             busy = bool(self._tasks) or now - last < _QUIET_SECONDS
             quiet_since = None if busy else quiet_since or now
             if quiet_since is not None and now - quiet_since >= _QUIET_SECONDS:
