@@ -32,6 +32,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.made: list[str] = []
+        self.entered, self.go_on = threading.Event(), threading.Event()
 
 
 @interface("com.acme.Bank")
@@ -48,6 +49,12 @@ class Bank:
 
     def note(self, text: str) -> None:
         self._ledger.made.append(text)
+
+    def slowly(self) -> str:
+        self._ledger.entered.set()
+        self._ledger.go_on.wait(60)
+        self._ledger.made.append("slowly")
+        return "done"
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +76,9 @@ def version() -> str:
 def provide(application: Callable[..., Bootstrap], bootstrap: str, version: str) -> Callable[..., Bootstrap]:
     host, _, port = bootstrap.partition(":")
 
-    def make(ledger: Ledger, **settings: Any) -> Bootstrap:
-        app = application("bank", protocol=ProtocolConfig(name="headrace", host=host, port=int(port)))
+    def make(ledger: Ledger, properties: dict[str, str] | None = None, **settings: Any) -> Bootstrap:
+        protocol = ProtocolConfig(name="headrace", host=host, port=int(port))
+        app = application("bank", properties, protocol=protocol)
         app.service(Bank(ledger), scope="remote", version=version, **settings)
         return app.start()
 
@@ -123,6 +131,32 @@ async def test_many_calls_at_once(
     answers = await asyncio.gather(*(proxy.transfer(n) for n in range(100)))  # type: ignore[arg-type]
     assert list(answers) == list(range(100))
     assert len(set(ledger.made)) == 100
+
+
+def test_a_provider_that_stops_answers_what_it_serves_and_nobody_repeats_it(
+    provide: Callable[..., Bootstrap],
+    bank: Callable[..., Bank],
+    bootstrap: str,
+    version: str,
+    eventually: Callable[..., None],
+) -> None:
+    ledger = Ledger()
+    app = provide(ledger, {"dubbo.service.shutdown.wait": "30000"})
+    (exporter,) = app.runtime.protocol("headrace")._exporters  # type: ignore[attr-defined]
+    proxy = bank()
+    answers: list[str] = []
+    caller = threading.Thread(target=lambda: answers.append(proxy.slowly()))
+    caller.start()
+    assert ledger.entered.wait(30)
+    stopping = threading.Thread(target=app.stop)
+    stopping.start()
+    eventually(lambda: exporter._task is None)
+    ledger.go_on.set()
+    stopping.join()
+    caller.join(30)
+    assert answers == ["done"]
+    with Admin(bootstrap) as admin:  # the next provider begins behind it
+        assert sum(admin.group_offsets(f"services.com.acme.Bank.{version}").values()) == 1
 
 
 def test_a_call_waits_for_a_provider_that_is_away(

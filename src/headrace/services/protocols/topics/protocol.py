@@ -40,7 +40,7 @@ class TopicsProtocol(Protocol):
         before = [e for e in self._exporters if e.invoker.url.path_key == invoker.url.path_key]
         for exporter in before:
             await exporter.unexport()
-        exporter = TopicsExporter(invoker, lambda gone: self._exporters.pop(gone, None))
+        exporter = TopicsExporter(invoker, self.runtime, lambda gone: self._exporters.pop(gone, None))
         await exporter.start()
         self._exporters[exporter] = None
         return exporter
@@ -71,8 +71,7 @@ class TopicsProtocol(Protocol):
                 await mailbox.close()
 
     async def destroy(self) -> None:
-        for exporter in list(self._exporters):
-            await exporter.unexport()
+        await asyncio.gather(*(exporter.unexport() for exporter in list(self._exporters)))
         for mailbox in list(self._mailboxes.values()):
             await mailbox.close()
         self._mailboxes.clear()

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from headrace.client import Admin, AsyncConsumer, AsyncProducer, ClientError, Record
 from headrace.services.errors import RpcException, ServicesError
@@ -23,6 +24,9 @@ from headrace.services.protocols.dubbo import codec
 from headrace.services.protocols.dubbo.frame import HEADER_SIZE, Status
 from headrace.services.protocols.topics import names
 from headrace.services.url import URL
+
+if TYPE_CHECKING:
+    from headrace.services.runtime import Runtime
 
 logger = logging.getLogger("headrace.services.topics")
 
@@ -37,8 +41,9 @@ Reply = tuple[bytes, Status]
 class TopicsExporter(Exporter):
     """One service, served from its topic."""
 
-    def __init__(self, invoker: Invoker, forget: Callable[[TopicsExporter], None]) -> None:
+    def __init__(self, invoker: Invoker, runtime: Runtime, forget: Callable[[TopicsExporter], None]) -> None:
         super().__init__(invoker)
+        self._runtime = runtime
         self._servers = names.bootstrap_servers(invoker.url)
         self._topic = names.request_topic(invoker.url)
         self._decoder = codec.RequestDecoder()
@@ -47,6 +52,7 @@ class TopicsExporter(Exporter):
         self._producer: AsyncProducer[str, bytes] | None = None
         self._consumer: AsyncConsumer[bytes, bytes] | None = None
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
         self._forget = forget
 
     async def start(self) -> None:
@@ -72,9 +78,12 @@ class TopicsExporter(Exporter):
         self._task = asyncio.get_running_loop().create_task(self._serve(self._consumer))
 
     async def unexport(self) -> None:
+        """Answer and commit what is being served, for as long as a shutdown may take, and take no more."""
         self._forget(self)
         if self._task is not None:
             task, self._task = self._task, None
+            self._stopping = True
+            await asyncio.wait([task], timeout=self._runtime.shutdown_wait_ms / 1000)
             task.cancel()
             await asyncio.wait([task])
         if self._consumer is not None:
@@ -87,10 +96,10 @@ class TopicsExporter(Exporter):
     # -- serving -----------------------------------------------------------------------------------------
 
     async def _serve(self, consumer: AsyncConsumer[bytes, bytes]) -> None:
-        while True:
+        while not self._stopping:
             try:
                 records = await consumer.poll(_POLL_SECONDS)
-                if records:
+                if records and not self._stopping:  # else whoever comes next has them
                     await self._handle_all(records)
                     await consumer.commit(records)
             except ClientError as error:
