@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -191,3 +193,36 @@ async def test_the_asyncio_producer_fails_with_the_same_sentences(silent_broker:
             await producer.send("t", "2")
         with pytest.raises(DeliveryError, match="a record for t was not acknowledged"):
             await sent
+
+
+class Unlucky(deque[Callable[[], None]]):
+    """The loop empties it just before a second delivery is put in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = threading.Event()
+
+    def append(self, settle: Callable[[], None], /) -> None:
+        if self:
+            self.second.set()
+        deadline = time.monotonic() + 30
+        while self:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        super().append(settle)
+
+
+async def test_no_delivery_is_left_behind_by_a_loop_that_looks_at_the_wrong_moment(bootstrap: str) -> None:
+    async with AsyncProducer(bootstrap) as producer:
+        producer._delivered = delivered = Unlucky()
+        settled = asyncio.Event()
+
+        def deliver() -> None:
+            producer._hand_over(lambda: None)
+            producer._hand_over(settled.set)
+
+        thread = threading.Thread(target=deliver)
+        thread.start()
+        assert delivered.second.wait(30)  # the loop looks at nothing until then
+        await asyncio.wait_for(settled.wait(), 30)
+        thread.join()

@@ -68,6 +68,7 @@ class AsyncProducer(Generic[K, V]):
         )
         self._loop = asyncio.get_running_loop()
         self._delivered: deque[Callable[[], None]] = deque()
+        self._waking = False
         self._transaction = Transaction(self._core.librdkafka, self._core.settings)
 
     @property
@@ -180,15 +181,17 @@ class AsyncProducer(Generic[K, V]):
 
     def _hand_over(self, settle: Callable[[], None]) -> None:
         """From librdkafka's callback to the loop, waking it once for all deliveries that are waiting."""
-        first = not self._delivered
         self._delivered.append(settle)
-        if first:
+        if not self._waking:
+            self._waking = True
             try:
                 self._loop.call_soon_threadsafe(self._settle_all)
             except RuntimeError:
                 log.debug("a delivery came after the event loop was closed")
 
     def _settle_all(self) -> None:
+        # Taken back before anything is settled: who appends later than the last look sees it and wakes the loop.
+        self._waking = False
         while self._delivered:
             self._delivered.popleft()()
 
