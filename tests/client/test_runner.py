@@ -379,6 +379,18 @@ async def test_the_asyncio_runner_waits_for_it_too(bootstrap: str, new_topic: Ne
     assert len(asked) == 3
 
 
+def test_stopping_what_has_ended_changes_nothing(bootstrap: str, new_topic: NewTopic, group: str) -> None:
+    async def handle(record: Record) -> None: ...
+
+    async def run() -> AsyncRunner:
+        runner = AsyncRunner(handle, bootstrap, topics=new_topic(), group_id=group, **SETTINGS)
+        runner.stop()
+        await runner.run()
+        return runner
+
+    asyncio.run(run()).stop()
+
+
 def slow_to_know(
     offsets: dict[TopicPartition, int],
 ) -> tuple[Callable[[object], dict[TopicPartition, int]], list[object]]:

@@ -42,7 +42,8 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         if self._loop is None:
             self._stopping.set()
         else:
-            self._loop.call_soon_threadsafe(self._stopping.set)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the run has ended
+                self._loop.call_soon_threadsafe(self._stopping.set)
 
     async def run(self) -> None:
         """Handle records until ``stop``, SIGTERM or SIGINT; raises what stopped it otherwise."""
