@@ -448,7 +448,7 @@ def test_a_hook_can_neither_hide_a_failure_nor_make_one(
 
 
 def test_whatever_a_topic_can_hold_fits_into_its_dead_letters(
-    bootstrap: str, new_topic: NewTopic, read_all: ReadAll, group: str
+    bootstrap: str, admin: Admin, new_topic: NewTopic, read_all: ReadAll, group: str
 ) -> None:
     """Larger than a producer sends by default, larger than a topic takes by default, and compressed."""
     topic = new_topic(max_message_bytes="2000000")
@@ -464,7 +464,7 @@ def test_whatever_a_topic_can_hold_fits_into_its_dead_letters(
     with running(
         Runner(handle, bootstrap, topics=topic, group_id=group, retry=Retry(attempts=1), **SETTINGS)
     ):
-        wait_until(lambda: f"{topic}.dlq" in Admin(bootstrap).topics() and len(read_all(f"{topic}.dlq")) == 2)
+        wait_until(lambda: f"{topic}.dlq" in admin.topics() and len(read_all(f"{topic}.dlq")) == 2)
     letters = read_all(f"{topic}.dlq")
     assert {letter.value for letter in letters} == {large, wide}
     assert letters[0].header("headrace.dlq.reason") == b"ValueError: half a pair \\ud800"
