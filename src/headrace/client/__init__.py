@@ -5,8 +5,9 @@ The names below are the whole public surface; the modules behind them may change
 
 from headrace.client import serializers
 from headrace.client.admin import Admin, Group, Member, Partition, Topic
-from headrace.client.aio import AsyncConsumer, AsyncProducer
 from headrace.client.aio_admin import AsyncAdmin
+from headrace.client.aio_consumer import AsyncConsumer
+from headrace.client.aio_producer import AsyncProducer
 from headrace.client.consumer import Consumer
 from headrace.client.dead_letter_box import DeadLetter, DeadLetterBox
 from headrace.client.errors import (

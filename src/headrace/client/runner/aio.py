@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Collection
 from typing import Any
 
-from headrace.client.aio import AsyncConsumer
+from headrace.client.aio_consumer import AsyncConsumer
 from headrace.client.errors import BrokerError, ClientError
 from headrace.client.positions import Offsets
 from headrace.client.record import TopicPartition

@@ -1,0 +1,225 @@
+"""The producer for asyncio: the same settings and meaning as the sync one, methods that are awaited.
+
+Built on the sync core and not on confluent-kafka's AIOProducer, which cannot send headers and buffers
+records for up to a second before librdkafka sees them. Deliveries reach the event loop in batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from confluent_kafka import KafkaError, Message
+
+from headrace.client.config import Config, Delivery, log
+from headrace.client.errors import DeliveryError
+from headrace.client.producer import OnDelivery, ProducerCore, outcome
+from headrace.client.record import HeadersLike, RecordMetadata
+from headrace.client.serializers import Serializer
+from headrace.client.transaction import Transaction
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from headrace.client.aio_consumer import AsyncConsumer
+
+    K = TypeVar("K", default=bytes | str)
+    V = TypeVar("V", default=bytes | str)
+else:
+    from typing import TypeVar
+
+    K, V = TypeVar("K"), TypeVar("V")
+
+_WAIT_FOR_ROOM = 0.01
+
+
+class AsyncProducer(Generic[K, V]):
+    """Send records from asyncio. Make it inside a running loop.
+
+    >>> async with AsyncProducer("localhost:9092") as producer:
+    ...     await producer.send_and_wait("orders", "one")
+    """
+
+    def __init__(
+        self,
+        config: Config = None,
+        /,
+        *,
+        delivery: Delivery | None = None,
+        key_serializer: Serializer[K] | Callable[[K], bytes] | None = None,
+        value_serializer: Serializer[V] | Callable[[V], bytes] | None = None,
+        **settings: object,
+    ) -> None:
+        self._core: ProducerCore[K, V] = ProducerCore(
+            config, settings, delivery, key_serializer, value_serializer
+        )
+        self._loop = asyncio.get_running_loop()
+        self._delivered: deque[Callable[[], None]] = deque()
+        self._waking = False
+        self._transaction = Transaction(self._core.librdkafka, self._core.settings)
+
+    @property
+    def failed(self) -> int:
+        """How many records sent and forgotten are known not to have been written."""
+        return self._core.failed
+
+    async def send(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: HeadersLike | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> asyncio.Future[RecordMetadata]:
+        """Send, waiting only for room in the buffer; await the Future for the acknowledgement."""
+        future: asyncio.Future[RecordMetadata] = self._loop.create_future()
+
+        def settle(metadata: RecordMetadata | None, failure: DeliveryError | None) -> None:
+            if on_delivery is not None:
+                try:
+                    on_delivery(metadata, failure)
+                except Exception:
+                    log.exception("the delivery callback of a record for %s failed", topic)
+            if future.cancelled():
+                return
+            if metadata is not None:
+                future.set_result(metadata)
+            elif failure is not None:
+                future.set_exception(failure)
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            metadata, failure = outcome(error, message)
+            self._hand_over(lambda: settle(metadata, failure))
+
+        await self._enqueue(topic, value, key, partition, headers, timestamp, delivered)
+        return future
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: HeadersLike | None = None,
+        timestamp: int | None = None,
+    ) -> RecordMetadata:
+        """Send and return when the record is acknowledged; raises DeliveryError when it is not."""
+        return await (
+            await self.send(topic, value, key=key, partition=partition, headers=headers, timestamp=timestamp)
+        )
+
+    async def send_and_forget(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: HeadersLike | None = None,
+        timestamp: int | None = None,
+    ) -> None:
+        """Send without looking back; ``failed`` counts those that are known not to have been written."""
+        await self._enqueue(topic, value, key, partition, headers, timestamp, self._core.count_failure)
+
+    def transaction(self, consumer: AsyncConsumer[Any, Any] | None = None) -> AsyncTransaction:
+        """An ``async with`` block, committed as a whole with the consumer's offsets, or not at all."""
+        sync = None if consumer is None else consumer.sync
+        return AsyncTransaction(self._transaction.including(sync), consumer)
+
+    async def flush(self, timeout: float | None = None) -> None:
+        await asyncio.to_thread(self._core.flush, timeout)
+
+    async def close(self, timeout: float | None = None) -> None:
+        await asyncio.to_thread(self._core.close, timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _enqueue(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        headers: HeadersLike | None,
+        timestamp: int | None,
+        delivered: Callable[[KafkaError | None, Message], None],
+    ) -> None:
+        if partition is None and not self._core.knows_partitions(topic):
+            await asyncio.to_thread(self._core.partition_count, topic)
+        deadline = time.monotonic() + self._core.settings.max_block
+        while True:
+            try:
+                self._core.produce(topic, value, key, partition, headers, timestamp, delivered, 0)
+                return
+            except BufferError:
+                if time.monotonic() >= deadline:
+                    raise self._core.buffer_full() from None
+                await asyncio.sleep(_WAIT_FOR_ROOM)
+
+    def _hand_over(self, settle: Callable[[], None]) -> None:
+        """From librdkafka's callback to the loop, waking it once for all deliveries that are waiting."""
+        self._delivered.append(settle)
+        if not self._waking:
+            self._waking = True
+            try:
+                self._loop.call_soon_threadsafe(self._settle_all)
+            except RuntimeError:
+                log.debug("a delivery came after the event loop was closed")
+
+    def _settle_all(self) -> None:
+        # Taken back before anything is settled: who appends later than the last look sees it and wakes the loop.
+        self._waking = False
+        while self._delivered:
+            self._delivered.popleft()()
+
+
+class AsyncTransaction:
+    """``async with producer.transaction(consumer):``"""
+
+    def __init__(self, transaction: Transaction, consumer: AsyncConsumer[Any, Any] | None) -> None:
+        self._transaction = transaction
+        self._consumer = consumer
+
+    async def __aenter__(self) -> Self:
+        beginning = asyncio.ensure_future(asyncio.to_thread(self._transaction.begin))
+        try:
+            await asyncio.shield(beginning)
+        except asyncio.CancelledError as cancelled:
+            # It begins all the same, and nobody else could end it.
+            await asyncio.wait([beginning])
+            if beginning.exception() is None:
+                await self._end(asyncio.CancelledError, cancelled, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # The ending is finished even when the task that waits for it is cancelled.
+        await asyncio.shield(self._end(kind, error, trace))
+
+    async def _end(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        taken_back = set() if self._consumer is None else set(self._consumer.sync.uncommitted())
+        committed = False
+        try:
+            await asyncio.to_thread(self._transaction.__exit__, kind, error, trace)
+            committed = error is None
+        finally:
+            if self._consumer is not None and not committed:
+                await self._consumer.put_back(except_for=taken_back)
