@@ -14,12 +14,12 @@ from typing import Any, NoReturn
 from headrace.services.hessian2 import scalars
 from headrace.services.hessian2.brief import brief
 from headrace.services.hessian2.errors import Hessian2Error
+from headrace.services.hessian2.keys import check_hash
 
 Reader = Callable[["Input", int], Any]
 ObjectReader = Callable[["Input"], object]
 
 _END = 0x5A
-_SAME_HASH_LIMIT = 64
 
 
 class Input:
@@ -184,7 +184,7 @@ def _become_set(source: Input, number: int, items: list[Any]) -> object:
     hashes: dict[int, int] = {}
     for item in items:
         try:
-            _check_hash(item, hashes)
+            check_hash(item, hashes)
         except TypeError:
             return items
     source.refs[number] = result = set(items)
@@ -220,7 +220,7 @@ def _read_entries(source: Input) -> dict[Any, Any]:
             if type(key) is list:
                 key = tuple(key)
             try:
-                _check_hash(key, hashes)
+                check_hash(key, hashes)
             except TypeError:
                 raise Hessian2Error(
                     f"A map has a {type(key).__name__} as key, which Python cannot hash: declare it frozen."
@@ -228,26 +228,6 @@ def _read_entries(source: Input) -> dict[Any, Any]:
         result[key] = value
     source.leave()
     return result
-
-
-def _check_hash(key: Any, hashes: dict[int, int]) -> None:
-    """Refuse keys chosen to share one hash, which would make a small body take for ever.
-
-    Python's strings and bytes hash with a secret, and 64-bit integers cannot be made to meet; all others can.
-    """
-    if type(key) in (str, bytes) or (type(key) is int and -0x8000000000000000 <= key < 0x8000000000000000):
-        return
-    try:
-        value = hash(key)
-    except TypeError:
-        raise
-    except Exception as error:
-        raise Hessian2Error(
-            f"A {type(key).__name__} cannot be a key before it is complete: {error}."
-        ) from None
-    hashes[value] = seen = hashes.get(value, 0) + 1
-    if seen > _SAME_HASH_LIMIT:
-        raise Hessian2Error(f"More than {_SAME_HASH_LIMIT} keys of one map share a hash value.")
 
 
 def _read_definition(source: Input, tag: int) -> object:
