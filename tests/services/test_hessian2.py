@@ -407,3 +407,14 @@ def test_a_bean_without_one_of_its_fields_cannot_be_sent_and_says_so() -> None:
     del order.items
     with pytest.raises(Hessian2Error, match=r"A Order cannot be sent: AttributeError: .*items"):
         encode(order, classes=ACME)
+
+
+def test_many_objects_of_an_unknown_class_can_be_in_a_set_or_keys_of_a_map() -> None:
+    strangers = [JavaObject("com.acme.Stranger", {"number": number}) for number in range(200)]
+    assert through(set(strangers)) == set(strangers)
+    assert through(dict.fromkeys(strangers, "x")) == dict.fromkeys(strangers, "x")
+
+
+def test_a_set_whose_members_python_cannot_tell_apart_by_hash_stays_a_list() -> None:
+    alike = [JavaObject("com.acme.Stranger", {"of": [number]}) for number in range(100)]
+    assert through(Typed(alike, "java.util.HashSet")) == alike

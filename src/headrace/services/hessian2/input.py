@@ -180,12 +180,12 @@ def _read_list_open(source: Input, tag: int) -> object:
 
 
 def _become_set(source: Input, number: int, items: list[Any]) -> object:
-    """A Java set, when Python can hash its elements; else they stay a list."""
+    """A Java set, when Python can hash its elements and tell them apart; else they stay a list."""
     hashes: dict[int, int] = {}
     for item in items:
         try:
             check_hash(item, hashes)
-        except TypeError:
+        except (TypeError, Hessian2Error):
             return items
     source.refs[number] = result = set(items)
     return result

@@ -77,7 +77,10 @@ class JavaObject:
         return self is other or (self.class_name == other.class_name and self.fields == other.fields)
 
     def __hash__(self) -> int:
-        return hash(self.class_name)
+        """By what it holds itself, not by the objects it refers to, which may refer back."""
+        plain = (str, int, float, bytes, type(None))
+        own = frozenset(each for each in self.fields.items() if isinstance(each[1], plain))
+        return hash((self.class_name, own))
 
     @recursive_repr()
     def __repr__(self) -> str:
