@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -75,6 +75,16 @@ class Node:
     name: str
     next: Node | None = None
     others: list[Node] = field(default_factory=list)
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class Page(Generic[T]):
+    first: T | None
+    items: list[T]
+    next: Page[T] | None = None
 
 
 @java_class("com.acme.OrderRejected", classes=ACME)
@@ -418,3 +428,13 @@ def test_many_objects_of_an_unknown_class_can_be_in_a_set_or_keys_of_a_map() -> 
 def test_a_set_whose_members_python_cannot_tell_apart_by_hash_stays_a_list() -> None:
     alike = [JavaObject("com.acme.Stranger", {"of": [number]}) for number in range(100)]
     assert through(Typed(alike, "java.util.HashSet")) == alike
+
+
+def test_a_generic_bean_is_made_of_what_its_annotation_says() -> None:
+    item, other = {"sku": "a"}, {"sku": "b"}
+    whole = {"first": item, "items": [item, other], "next": {"first": None, "items": [other]}}
+    assert convert(whole, Page[Item]) == Page(Item("a"), [Item("a"), Item("b")], Page(None, [Item("b")]))
+    assert convert({"first": 1, "items": [2]}, Page[int]) == Page(1, [2])
+    assert convert({"first": 1, "items": [{}]}, Page) == Page(1, [{}])
+    with pytest.raises(Hessian2Error, match="Expected int, got str"):
+        convert({"first": 1, "items": ["two"]}, Page[int])

@@ -137,13 +137,13 @@ def split_descriptor(text: str) -> list[str]:
         if letter == "L":
             end = text.find(";", position)
             if end < 0:
-                raise ValueError(f"the descriptor {text!r} has no ';' after its class")
+                raise ValueError(f"the descriptor {text[:200]!r} has no ';' after its class")
             name = text[position + 1 : end].replace("/", ".")
             position = end + 1
         elif letter in letters and letter != "V":
             name = letters[letter]
             position += 1
         else:
-            raise ValueError(f"the descriptor {text!r} has the unknown letter {letter!r}")
+            raise ValueError(f"the descriptor {text[:200]!r} has the unknown letter {letter!r}")
         names.append(name + "[]" * arrays)
     return names

@@ -34,7 +34,7 @@ class _Made(threading.local):
     goes on doing so.
     """
 
-    beans: dict[tuple[int, type], object] | None = None
+    beans: dict[tuple[int, JavaClass], object] | None = None
 
 
 _made = _Made()
@@ -59,6 +59,8 @@ def converter_for(annotation: Any) -> Converter | None:
         return _plain(annotation) if isinstance(annotation, type) else None
     if not isinstance(origin, type):
         return None
+    if dataclasses.is_dataclass(origin):  # Page[Order]
+        return _to_bean(origin, typing.get_args(annotation))
     return _collection(origin, typing.get_args(annotation))
 
 
@@ -151,14 +153,15 @@ def _to_enum(cls: type[Enum]) -> Converter:
     return convert_enum
 
 
-def _to_bean(cls: Any) -> Converter:
+def _to_bean(cls: Any, arguments: tuple[Any, ...] = ()) -> Converter:
     java_class = JavaClass(cls.__qualname__, cls)
+    bound = dict(zip(getattr(cls, "__parameters__", ()), arguments, strict=False))
 
-    def make(value: Any, fields: dict[str, Any], beans: dict[tuple[int, type], object]) -> object:
-        key = (id(value), cls)
+    def make(value: Any, fields: dict[str, Any], beans: dict[tuple[int, JavaClass], object]) -> object:
+        key = (id(value), java_class)
         if key not in beans:
             beans[key] = cls.__new__(cls)
-            build_bean(java_class, beans[key], fields)
+            build_bean(java_class, beans[key], fields, bound)
         return beans[key]
 
     def convert_bean(value: Any) -> Any:
@@ -178,8 +181,13 @@ def _to_bean(cls: Any) -> Converter:
     return convert_bean
 
 
-def build_bean(java_class: JavaClass, bean: object, wire: Mapping[str, Any]) -> None:
-    """Initialise `bean` from fields by their Java names; unknown ones are left out, missing ones are null."""
+def build_bean(
+    java_class: JavaClass, bean: object, wire: Mapping[str, Any], bound: Mapping[Any, Any]
+) -> None:
+    """Initialise `bean` from fields by their Java names; unknown ones are left out, missing ones are null.
+
+    `bound` says what the type variables of a generic class stand for.
+    """
     arguments: dict[str, Any] = {}
     for each in java_class.fields:
         if each.java_name in wire:
@@ -191,11 +199,21 @@ def build_bean(java_class: JavaClass, bean: object, wire: Mapping[str, Any]) -> 
         else:
             continue
         if java_class.kind == "bean" and value is not None:
-            converter = converter_for(each.annotation)
+            converter = converter_for(_filled_in(each.annotation, bound))
             if converter is not None:
                 value = converter(value)
         arguments[each.argument] = value
     initialise(java_class, bean, arguments)
+
+
+def _filled_in(annotation: Any, bound: Mapping[Any, Any]) -> Any:
+    """`list[T]` as `list[Order]`."""
+    if not bound:
+        return annotation
+    variables = getattr(annotation, "__parameters__", ())
+    if variables:
+        return annotation[tuple(bound.get(variable, variable) for variable in variables)]
+    return bound.get(annotation, annotation) if isinstance(annotation, typing.TypeVar) else annotation
 
 
 def initialise(java_class: JavaClass, bean: Any, arguments: Mapping[str, Any]) -> None:
