@@ -53,6 +53,20 @@ class Customer(BaseModel):
     age: int
 
 
+class Stamp(BaseModel):
+    picture: bytes
+
+
+@dataclass
+class Letter:
+    body: bytes
+    pages: list[bytes] = field(default_factory=list)
+    marks: dict[str, bytes] = field(default_factory=dict)
+    seal: tuple[int, bytes] | None = None
+    stamp: Stamp | None = None
+    enclosed: Letter | None = None
+
+
 @java_class("com.acme.SoldOut")
 class SoldOut(Exception):
     pass
@@ -65,6 +79,10 @@ class Catalogue:
     def price(self, item: Item, discount: float = 0.0) -> Decimal:
         """What an item costs."""
         return item.price * (1 - Decimal(str(discount)))
+
+    def post(self, letter: Letter) -> Letter:
+        assert isinstance(letter.body, bytes)
+        return letter
 
     def find(self, name: str, limit: int, exact: bool = False) -> list[str]:
         return [name] * limit + ([] if exact else ["…"])
@@ -142,6 +160,19 @@ def test_values_come_back_as_their_annotations_say(catalogue: Catalogue) -> None
     assert catalogue.reverse(b"\x00\xff") == b"\xff\x00"
     moment = datetime(2024, 5, 6, 7, 8, tzinfo=UTC)
     assert catalogue.when(moment) == moment
+
+
+def test_bytes_are_bytes_again_wherever_they_are(
+    export: Callable[..., URL], application: Callable[..., Bootstrap]
+) -> None:
+    url = export()
+    letter = Letter(
+        b"\xff\x00", [b"1", b"\xfe"], {"k": b"\xfd"}, (1, b"\xfc"), Stamp(picture=b"\xfb"), Letter(b"inner")
+    )
+    assert application("c").reference(Catalogue, url=url.identity).post(letter) == letter
+    status, answer = ask(url, "/com.acme.Catalogue/post", {"letter": {"body": "/w==", "pages": ["§"]}})
+    assert status == 400
+    assert "the argument 'letter' does not fit: Bytes are declared" in answer["error"]["message"]
 
 
 def test_exceptions_keep_their_names(catalogue: Catalogue) -> None:

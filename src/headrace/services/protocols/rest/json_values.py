@@ -66,13 +66,46 @@ def _plain(value: object) -> object:
 
 
 def prepare(value: object, annotation: object) -> object:
-    """A value from JSON, so far as only the annotation can tell what it stands for: bytes are base64 text."""
-    if not isinstance(value, str) or not _is_bytes(annotation):
-        return value
+    """A value from JSON, so far as only the annotation can tell what it stands for: bytes are base64 text.
+
+    Also in lists, maps and beans, as deep as the annotations go.
+    """
+    if isinstance(value, str):
+        return _from_base64(value) if _is_bytes(annotation) else value
+    base = _base(annotation)
+    if isinstance(value, list):
+        return _prepare_items(value, base)
+    if isinstance(value, dict):
+        return _prepare_entries(value, base)
+    return value
+
+
+def _from_base64(text: str) -> bytes:
     try:
-        return base64.b64decode(value, validate=True)
+        return base64.b64decode(text, validate=True)
     except ValueError:
         raise Hessian2Error("Bytes are declared, but the text is no base64.") from None
+
+
+def _prepare_items(items: list[Any], base: object) -> list[Any]:
+    arguments = typing.get_args(base)
+    if typing.get_origin(base) is tuple and len(arguments) == len(items) and arguments[-1] is not Ellipsis:
+        return [prepare(item, argument) for item, argument in zip(items, arguments, strict=True)]
+    return [prepare(item, arguments[0]) for item in items] if arguments else items
+
+
+def _prepare_entries(entries: dict[str, Any], base: object) -> dict[str, Any]:
+    cls, arguments = typing.get_origin(base) or base, typing.get_args(base)
+    if not isinstance(cls, type):
+        return entries
+    if issubclass(cls, Mapping):
+        return {key: prepare(item, arguments[1]) for key, item in entries.items()} if arguments else entries
+    if not is_bean(cls):
+        return entries
+    declared: dict[str, Any] = {}
+    for field in DEFAULT_CLASSES.by_name[java_name(cls)].fields:
+        declared[field.java_name] = declared[field.attribute] = field.annotation
+    return {key: prepare(item, declared.get(key, object)) for key, item in entries.items()}
 
 
 def from_text(text: str, annotation: object) -> object:
