@@ -241,6 +241,13 @@ BAD: list[tuple[str, object, int, str]] = [
         "the argument 'customer' does not fit",
     ),
     ("/com.acme.Catalogue/reverse", {"data": "§"}, 400, "no base64"),
+    (
+        "/com.acme.Catalogue/price",
+        b'{"item":' + b'{"articleId":1,"price":"1","parts":[' * 450 + b"]}" * 450 + b"}",
+        400,
+        "the argument 'item' is nested too deeply",
+    ),
+    ("/com.acme.Catalogue/find?name=a&limit=--5", None, 400, "the argument 'limit' does not fit"),
     ("/com.acme.Catalogue/fail", {"kind": "x"}, 500, "wrong"),
     ("/com.acme.Catalogue/unsendable", {}, 500, "cannot be sent"),
 ]
@@ -250,7 +257,7 @@ BAD: list[tuple[str, object, int, str]] = [
 def test_what_is_wrong_is_said_in_json(
     export: Callable[..., URL], path: str, body: object, status: int, said: str
 ) -> None:
-    got, answer = ask(export(), path, body)
+    got, answer = ask(export(), path, body, method="GET" if body is None else "POST")
     assert got == status
     assert said in answer["error"]["message"]
 

@@ -114,7 +114,7 @@ def from_text(text: str, annotation: object) -> object:
     if base is bool and text in ("true", "false"):
         return text == "true"
     if isinstance(base, type) and issubclass(base, int) and not issubclass(base, bool | enum.Enum):
-        return int(text) if text.lstrip("-").isdecimal() else text
+        return int(text) if text.removeprefix("-").isdecimal() else text
     if isinstance(base, type) and issubclass(base, float):
         try:
             return float(text)

@@ -189,6 +189,8 @@ def _read_arguments(request: Request, query: str, method: MethodModel) -> Sequen
             prepared.append(json_values.prepare(value, parameter.annotation))
         except Hessian2Error as error:
             raise ValueError(f"the argument {parameter.name!r} does not fit: {error}") from None
+        except RecursionError:
+            raise ValueError(f"the argument {parameter.name!r} is nested too deeply") from None
     return method.convert(prepared)
 
 
