@@ -4,6 +4,7 @@ numbers shall not wait for it."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 
 from headrace.client.config import Config
@@ -11,6 +12,8 @@ from headrace.client.errors import ClientError
 from headrace.client.lag import GroupLag, LagMonitor
 
 _LAST_MEASURE = 5.0
+_OLDEST = 5
+"""Intervals after which what was measured tells nothing about now."""
 
 
 class LagWatch:
@@ -27,7 +30,8 @@ class LagWatch:
 
     def lag(self, group: str) -> GroupLag | None:
         """None while it is not known: before the first commit, and while the cluster does not answer."""
-        return self._found.get(group)
+        found = self._found.get(group)
+        return found if found is not None and time.time() - found.at < _OLDEST * self._interval else None
 
     def close(self) -> None:
         """Measure once more, if the cluster answers soon, and end."""
