@@ -44,13 +44,13 @@ def test_micro_batches_follow_each_other_without_gap_or_overlap(stream, make_top
     produce(topic, [b"a", b"b"])
     reader = stream(subscribe=topic, startingOffsets="earliest")
     start = reader.initialOffset()
-    assert start == {topic: {"0": 0}}
+    assert start[topic] == {"0": 0}
     end = reader.latestOffset(start, ALL)
     assert values(reader, start, end) == [b"a", b"b"]
     assert reader.latestOffset(end, ALL) == end
     produce(topic, [b"c"])
     later = reader.latestOffset(end, ALL)
-    assert later == {topic: {"0": 3}} == reader.reportLatestOffset()
+    assert later[topic] == {"0": 3} == reader.reportLatestOffset()[topic]
     assert values(reader, end, later) == [b"c"]
 
 
@@ -168,6 +168,68 @@ def test_a_topic_made_again_is_noticed_and_read_from_its_beginning(count, stream
         strict.partitions(end, strict.latestOffset(end, ALL))
     later = lenient.latestOffset(end, ALL)
     assert values(lenient, end, later) == [b"new"] * count
+    resumed = stream(subscribe=topic, failOnRecreatedTopic="false")  # it was stopped when that happened
+    assert resumed.latestOffset(end, ALL) == later
+    assert values(resumed, end, later) == [b"new"] * count
+
+
+def test_a_topic_made_again_as_long_as_it_was_and_with_fewer_partitions_is_noticed(
+    stream, make_topic, produce, admin
+):
+    topic = make_topic(2, name="as-long")
+    produce(topic, [b"old"] * 5)
+    produce(topic, [b"old"] * 3, 1)
+    reader = stream(subscribe=topic, startingOffsets="earliest", failOnRecreatedTopic="false")
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    admin.delete_topics([topic])[topic].result(30)
+    make_topic(1, name=topic)
+    produce(topic, [b"new"] * 5)
+    later = reader.latestOffset(end, ALL)
+    assert values(reader, end, later) == [b"new"] * 5
+    assert reader.latestOffset(later, ALL) == later
+
+
+def test_a_batch_planned_for_a_topic_that_is_no_more_is_empty_and_the_next_reads_the_new_one(
+    stream, make_topic, produce, admin
+):
+    topic = make_topic(name="planned")
+    produce(topic, [b"old"] * 5)
+    reader = stream(subscribe=topic, startingOffsets="earliest", failOnRecreatedTopic="false")
+    start = reader.initialOffset()
+    planned = reader.latestOffset(start, ALL)
+    ranges = reader.partitions(start, planned)
+    admin.delete_topics([topic])[topic].result(30)
+    make_topic(name=topic)
+    produce(topic, [b"new"] * 7)
+    assert [batch for part in ranges for batch in reader.read(part)] == []
+    resumed = stream(subscribe=topic, startingOffsets="earliest", failOnRecreatedTopic="false")
+    assert values(resumed, resumed.initialOffset(), planned) == []
+    assert values(resumed, planned, resumed.latestOffset(planned, ALL)) == [b"new"] * 7
+
+
+def test_a_start_behind_the_end_is_told_or_passed_over(stream, make_topic, produce):
+    topic = make_topic()
+    produce(topic, [b"x"] * 3)
+    behind = json.dumps({topic: {"0": 8}})
+    strict = stream(subscribe=topic, startingOffsets=behind)
+    start = strict.initialOffset()
+    with pytest.raises(DataLoss, match=r"was changed from 8 to 3: .* the offset to start from was too high"):
+        strict.partitions(start, strict.latestOffset(start, ALL))
+    lenient = stream(subscribe=topic, startingOffsets=behind, failOnDataLoss="false")
+    end = lenient.latestOffset(start, ALL)
+    assert values(lenient, start, end) == []
+    produce(topic, [b"y"])
+    assert values(lenient, end, lenient.latestOffset(end, ALL)) == [b"y"]
+
+
+def test_rows_tell_the_id_of_their_topic_to_those_who_ask(stream, make_topic, produce):
+    topic = make_topic()
+    produce(topic, [b"x"])
+    reader = stream(subscribe=topic, startingOffsets="earliest", columns="offset,topicId")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    (batch,) = reader.read(reader.partitions(start, end)[0])
+    assert batch.to_pylist() == [{"offset": 0, "topicId": end[f"{topic}@id"]}]
 
 
 def test_a_query_whose_only_topic_is_away_fails_or_waits_for_its_return(stream, make_topic, produce, admin):

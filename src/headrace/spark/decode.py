@@ -38,8 +38,17 @@ class Located(NamedTuple):
 class Decoder:
     """Turns the blocks of one partition into Arrow batches of a given schema."""
 
-    def __init__(self, topic: str, partition: int, schema: pa.Schema, *, check_crcs: bool = True) -> None:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        schema: pa.Schema,
+        *,
+        check_crcs: bool = True,
+        topic_id: str | None = None,
+    ) -> None:
         self._topic = topic
+        self._topic_id = topic_id
         self._partition = partition
         self._schema = schema
         self._check_crcs = check_crcs
@@ -142,6 +151,9 @@ class Decoder:
             columns["topic"] = self._constant(self._topic, rows)
         if "partition" in names:
             columns["partition"] = self._constant(self._partition, rows)
+        if "topicId" in names:
+            known = self._topic_id
+            columns["topicId"] = pa.nulls(rows, pa.string()) if known is None else self._constant(known, rows)
         return pa.RecordBatch.from_arrays([columns[name] for name in names], schema=self._schema)
 
     def _timestamps(

@@ -1,7 +1,8 @@
 """What a job asks to read, checked before anything runs.
 
 Names and meanings are those of Spark's own Kafka connector, in any case, so that a job moves over by changing one
-word. Added here: `columns` (build only these) and `group` (commit offsets to this consumer group).
+word. Added here: `columns` (build only these), `group` (commit offsets to this consumer group) and
+`failOnRecreatedTopic`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ _KNOWN = {
         "minPartitions",
         "maxRecordsPerPartition",
         "failOnDataLoss",
+        "failOnRecreatedTopic",
         "includeHeaders",
         "groupIdPrefix",
         "fetchOffset.numRetries",
@@ -86,6 +88,8 @@ class ReadOptions:
     min_partitions: int | None = None
     max_records: int | None = None
     fail_on_data_loss: bool = True
+    fail_on_recreated: bool = True
+    """What to do when a topic was deleted and another made under its name; as fail_on_data_loss if nothing is said."""
     committed: bool = False
     columns: tuple[str, ...] = COLUMNS
     group: str | None = None
@@ -112,6 +116,7 @@ class ReadOptions:
             raise SettingsError(
                 f"The value of minOffsetsPerTrigger({minimum}) is higher than the maxOffsetsPerTrigger({maximum})."
             )
+        on_loss = _boolean(options, "failOnDataLoss", True)
         start = _limit(options, "starting", EARLIEST if not streaming else LATEST)
         if streaming:
             for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
@@ -138,7 +143,8 @@ class ReadOptions:
             max_delay=_duration(options, "maxTriggerDelay", 900.0),
             min_partitions=_positive(options, "minPartitions"),
             max_records=_positive(options, "maxRecordsPerPartition"),
-            fail_on_data_loss=_boolean(options, "failOnDataLoss", True),
+            fail_on_data_loss=on_loss,
+            fail_on_recreated=_boolean(options, "failOnRecreatedTopic", on_loss),
             committed=_choice(options, "kafka.isolation.level", ("read_uncommitted", "read_committed"))
             == "read_committed",
             columns=read_columns(options),
@@ -159,7 +165,7 @@ def read_columns(options: Mapping[str, str]) -> tuple[str, ...]:
     text = options.get("columns")
     if text is None:
         return available
-    by_name = {name.lower(): name for name in (*COLUMNS, "headers")}
+    by_name = {name.lower(): name for name in (*COLUMNS, "headers", "topicId")}
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     unknown = [name for name in wanted if name.lower() not in by_name]
     if unknown or not wanted:

@@ -1,7 +1,8 @@
 """A running streaming query, on the driver: where it begins, how far the next micro-batch goes, what that reads.
 
-Every question is answered from the cluster as it is now, so new partitions join by themselves, and a topic that
-was deleted, or deleted and made again, is noticed by its id.
+Every question is answered from the cluster as it is now, so new partitions join by themselves. A position has the
+topics' ids beside the offsets, so a topic that was deleted and made again is noticed, also when that happened while
+the query was stopped.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from headrace.spark.group import GroupOffsets
 from headrace.spark.offsets import Offsets, TopicPartition
 from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range
-from headrace.spark.read import report_data_loss
+from headrace.spark.read import report_data_loss, report_recreated
 from headrace.spark.subscription import Partitions, Subscription
+from headrace.spark.topic_ids import Ids, differ, shown
 from headrace.wire.errors import ErrorCode, KafkaError
 
 
@@ -26,9 +28,6 @@ class Query:
         self._subscription = Subscription(self._cluster, options)
         self._group = None if options.group is None else GroupOffsets(self._cluster, options.group)
         self._partitions: Partitions = {}
-        self._seen: Partitions = {}
-        """Every partition as it was when it was last there: a topic may be away for a while before it is made again."""
-        self._made_again: set[TopicPartition] = set()
         self._stops = False
         self._last_batch = -math.inf
         self.latest: Offsets = {}
@@ -37,50 +36,58 @@ class Query:
     def close(self) -> None:
         self._cluster.close()
 
+    @property
+    def ids(self) -> Ids:
+        """The ids of the topics when they were last looked at."""
+        known = ((partition.topic, shown(topic_id)) for partition, topic_id in self._partitions.items())
+        return {topic: text for topic, text in known if text is not None}
+
     def initial(self) -> Offsets:
         """Where a new query begins."""
-        partitions = self._subscription.must_exist()
-        return self._subscription.resolve(self._options.start, partitions, starting=True)
+        self._partitions = self._subscription.must_exist()
+        return self._subscription.resolve(self._options.start, self._partitions, starting=True)
 
     def stop_at_what_is_there_now(self) -> None:
         """Trigger.AvailableNow: the ends seen at the next look are the last."""
         self._stops = True
 
-    def next(self, start: Offsets, minimum: int | None, maximum: int | None) -> Offsets:
-        """Where the next micro-batch ends; `start` itself when it is to wait for more.
+    def next(self, start: Offsets, ids: Ids, minimum: int | None, maximum: int | None) -> Offsets | None:
+        """Where the next micro-batch ends; None when there is nothing to read yet. `ids` are those of `start`.
 
         Spark asks when everything before `start` is done, so this is also the time to say so to the group.
         """
         if self._group is not None:
             self._group.commit(start)
         if not (self._stops and self.latest):
-            self._look(start)
-        if start and not self.latest:
+            self._look(start, ids)
+        if not self.latest:
             self._must_exist(start)
-        if minimum is None and maximum is None:
-            return self.latest
-        known = start | self._first_offsets((self.latest.keys() - start.keys()) | self._made_again)
-        if minimum is not None and self._waits(known, minimum):
-            return start
-        return self.latest if maximum is None else share_out(known, self.latest, maximum)
+            return None
+        again, end = self._made_again(ids), self.latest
+        if minimum is not None or maximum is not None:
+            known = start | self._first_offsets((end.keys() - start.keys()) | again)
+            if minimum is not None and self._waits(known, minimum):
+                return None
+            end = end if maximum is None else share_out(known, end, maximum)
+        return None if end == start and not again else end
 
-    def _look(self, start: Offsets) -> None:
+    def _look(self, start: Offsets, ids: Ids) -> None:
         """See which partitions there are and where they end; look again while an end lies before the start."""
         for attempt in range(self._options.fetch_retries + 1):
             if attempt:
                 time.sleep(self._options.fetch_interval)
             self._partitions = self._subscription.partitions()
-            self._made_again |= {
-                partition
-                for partition, topic_id in self._partitions.items()
-                if self._seen.get(partition, topic_id) != topic_id
-            }
-            self._seen |= self._partitions
             self.latest = self._subscription.latest(self._partitions)
             if not start.keys() <= self.latest.keys():
                 continue
-            if all(end >= start.get(p, 0) or p in self._made_again for p, end in self.latest.items()):
+            again = self._made_again(ids)
+            if all(end >= start.get(p, 0) or p in again for p, end in self.latest.items()):
                 return
+
+    def _made_again(self, ids: Ids) -> set[TopicPartition]:
+        """Partitions of topics that had other ids."""
+        now = self.ids
+        return {partition for partition in self._partitions if differ(ids, now, partition.topic)}
 
     def _must_exist(self, start: Offsets) -> None:
         """Nothing of what was read is there any more, and so no batch would tell."""
@@ -106,39 +113,53 @@ class Query:
         self._last_batch = now
         return False
 
-    def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
+    def ranges(self, start: Offsets, end: Offsets, start_ids: Ids, end_ids: Ids) -> list[Range]:
         """What lies between two positions, as far as it is still there; what is not is reported."""
-        if not end.keys() <= self._partitions.keys():
+        if not end.keys() <= self._partitions.keys() or self._made_again(end_ids):
             self._partitions = self._subscription.partitions()
-        gone = (start.keys() - end.keys()) | (end.keys() - self._partitions.keys())
+        # A batch that was planned for a topic that is no more has nothing to read; the next one reads the new topic.
+        replaced = {p for p in end if differ(end_ids, self.ids, p.topic)}
+        again = {p for p in end if differ(start_ids, end_ids, p.topic)} - replaced
+        if replaced or again:
+            report_recreated(self._options, f"Partitions {_names(replaced | again)}")
+        recreated = {partition.topic for partition in replaced | again}
+        missing = (start.keys() - end.keys()) | (end.keys() - self._partitions.keys())
+        gone = {partition for partition in missing if partition.topic not in recreated}
         if gone:
             report_data_loss(self._options, f"Partitions {_names(gone)} have been deleted.")
-            self._seen = {p: topic_id for p, topic_id in self._seen.items() if p not in gone}
-        added = end.keys() - start.keys() - gone
-        shrunk = {
-            partition for partition in start.keys() & end.keys() - gone if end[partition] < start[partition]
-        }
-        again = self._made_again & end.keys()
-        self._made_again -= again
-        if again:
-            report_data_loss(self._options, f"Partitions {_names(again)} were deleted and created again.")
-        for partition in sorted(shrunk - again):
+        there = end.keys() - missing - replaced
+        begin = self._begin(start, end, there, again, start_ids.keys() & end_ids.keys())
+        return [
+            Range(*partition, begin[partition], end[partition], self._partitions[partition])
+            for partition in sorted(there)
+        ]
+
+    def _begin(
+        self,
+        start: Offsets,
+        end: Offsets,
+        there: set[TopicPartition],
+        again: set[TopicPartition],
+        known: set[str],
+    ) -> Offsets:
+        """Where reading begins in each partition that is `there`; `known` are the topics whose ids can be compared."""
+        added = there - start.keys()
+        shrunk = {p for p in (there & start.keys()) - again if end[p] < start[p]}
+        for partition in sorted(shrunk):
             report_data_loss(
                 self._options,
-                f"Partition {partition} offset was changed from {start[partition]} to {end[partition]}: its topic "
-                "was created again, or the offset to start from was too high.",
+                f"Partition {partition} offset was changed from {start[partition]} to {end[partition]}: its topic was "
+                "created again, its log was cut back (an unclean election), or the offset to start from was too high.",
             )
-        first = self._first_offsets(added | shrunk | again)
-        for partition in sorted(added):
+        # The same topic goes on behind what is lost; what may be another is read as a whole.
+        cut = {partition for partition in shrunk if partition.topic in known}
+        first = self._first_offsets(added | again | (shrunk - cut))
+        for partition in sorted(added - again):
             if first.get(partition):
                 report_data_loss(
                     self._options, f"Added partition {partition} starts from {first[partition]} instead of 0."
                 )
-        begin = start | first
-        return [
-            Range(*partition, begin[partition], end[partition], self._partitions[partition])
-            for partition in sorted(end.keys() - gone)
-        ]
+        return start | first | {partition: end[partition] for partition in cut}
 
 
 def share_out(start: Offsets, end: Offsets, limit: int) -> Offsets:

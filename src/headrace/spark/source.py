@@ -34,8 +34,9 @@ _TYPES: dict[str, DataType] = {
     "timestamp": TimestampType(),
     "timestampType": IntegerType(),
     "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
+    "topicId": StringType(),
 }
-"""The official connector's schema."""
+"""The official connector's schema, and the topic's id for those who ask for it."""
 
 
 class HeadraceSource(DataSource):

@@ -1,8 +1,8 @@
 """Streaming reads as Spark asks for them; what each micro-batch covers is decided in `query.py`, on the driver.
 
-Offsets have the official connector's form, {"topic": {"0": 42}}. The first micro-batch also says where it began,
-under "topic@start": a query that stops before its first batch is done must find the same beginning again, though
-"latest" is somewhere else by then.
+Offsets have the official connector's form, {"topic": {"0": 42}}, with the topic's id under "topic@id", where brokers
+have ids. The first micro-batch also says where it began, under "topic@start": a query that stops before its first
+batch is done must find the same beginning again, though "latest" is somewhere else by then.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range, divide
 from headrace.spark.query import Query
 from headrace.spark.read import read_range
+from headrace.spark.topic_ids import Ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Position = dict[str, dict[str, int]]
+Position = dict[str, dict[str, int] | str]
 
-_START = "@start"
+_START, _ID = "@start", "@id"
 """No topic's name can hold an @."""
 
 
@@ -54,7 +55,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Position:
         self._initial = self._query.initial()
-        return written(self._initial)
+        return written(self._initial) | written_ids(self._query.ids, self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         options = self._options
@@ -68,11 +69,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = read_position(start)
         minimum = limit.min_rows if isinstance(limit, ReadMinRows) else None
         maximum = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_offsets
-        end = self._query.next(begin, minimum, None if isinstance(limit, ReadAllAvailable) else maximum)
-        if begin == self._initial:
-            # Even when there is nothing yet: Spark runs a first batch all the same, and asks again where it begins.
-            return written(end or begin) | written(begin, _START)
-        return written(end) if end and end != begin else start
+        maximum = None if isinstance(limit, ReadAllAvailable) else maximum
+        end = self._query.next(begin, read_ids(start), minimum, maximum)
+        if begin != self._initial:
+            return start if end is None else written(end) | written_ids(self._query.ids, end)
+        # Even when there is nothing yet: Spark runs a first batch all the same, and asks again where it begins.
+        position = start if end is None else written(end) | written_ids(self._query.ids, end)
+        return position | written(begin, _START)
 
     def reportLatestOffset(self) -> Position | None:
         return written(self._query.latest) or None
@@ -86,7 +89,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = read_position(start)
         if not read_position(start, _START):
             begin |= read_position(end, _START)
-        ranges = self._query.ranges(begin, read_position(end))
+        ranges = self._query.ranges(begin, read_position(end), read_ids(start), read_ids(end))
         return list(divide(ranges, self._options.min_partitions, self._options.max_records))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -98,18 +101,28 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._running.close()
 
 
-def read_position(position: Mapping[str, Mapping[str, int]], suffix: str = "") -> Offsets:
+def read_position(position: Mapping[str, Mapping[str, int] | str], suffix: str = "") -> Offsets:
     """The offsets in a position that Spark kept; with a suffix, those written with it."""
     return {
         TopicPartition(topic.removesuffix(suffix), int(number)): offset
         for topic, partitions in position.items()
-        if (topic.endswith(suffix) if suffix else "@" not in topic)
+        if not isinstance(partitions, str) and (topic.endswith(suffix) if suffix else "@" not in topic)
         for number, offset in partitions.items()
     }
 
 
 def written(offsets: Offsets, suffix: str = "") -> Position:
-    position: Position = {}
+    position: dict[str, dict[str, int]] = {}
     for partition in sorted(offsets):
         position.setdefault(partition.topic + suffix, {})[str(partition.partition)] = offsets[partition]
-    return position
+    return dict(position)
+
+
+def read_ids(position: Mapping[str, Mapping[str, int] | str]) -> Ids:
+    return {name.removesuffix(_ID): value for name, value in position.items() if isinstance(value, str)}
+
+
+def written_ids(ids: Ids, offsets: Offsets) -> Position:
+    """The ids of the topics that have offsets."""
+    topics = {partition.topic for partition in offsets}
+    return {topic + _ID: ids[topic] for topic in sorted(topics & ids.keys())}
