@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli import options, output, times
+from headrace.cli.checked import conclude
 from headrace.cli.failure import Failure, Misuse, did_you_mean
 
 if TYPE_CHECKING:
@@ -96,11 +97,7 @@ def check(
     else:
         for file, problem in found:
             print(f"{file}: {problem}")
-    if found:
-        count = len(found)
-        raise Failure(f"{count} problem{'s' if count > 1 else ''} to mend before this can run.")
-    if not json:
-        print(f"No problems: {len(files)} connector{'s' if len(files) > 1 else ''} can run.")
+    conclude(len(found), "this", len(files), "connector", quiet=json)
 
 
 @app.command(

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headrace.cli import options, output, times
+from headrace.cli.checked import conclude
 from headrace.cli.failure import Failure, Misuse
 
 app = options.command_app("Make, check, run and replay pipelines on Spark.")
@@ -112,11 +113,7 @@ def check(
     else:
         for each in problems:
             print(each)
-    if problems:
-        count = len(problems)
-        raise Failure(f"{count} problem{'s' if count > 1 else ''} to mend before this pipeline can run.")
-    if not json:
-        print(f"No problems: {flows} flow{'s' if flows != 1 else ''} can run.")
+    conclude(len(problems), "this pipeline", flows, "flow", quiet=json)
 
 
 @app.command(
