@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 import uuid
@@ -128,7 +129,7 @@ def chunk():
     """Consecutive records of one partition: mappings of fields, or None for a record without a value."""
     import pyarrow as pa
 
-    def make(first, rows, *, schema, keys=None, topic="orders", partition=0, at=None):
+    def make(first, rows, *, schema, keys=None, topic="orders", partition=0, at=None, topic_id=None):
         names = [field.name for field in pa.schema(schema)]
         table = [
             {
@@ -154,9 +155,33 @@ def chunk():
             *schema,
         ]
         batch = pa.RecordBatch.from_pylist(table, schema=pa.schema(columns))
-        return Chunk(topic, partition, first, first + len(rows), batch)
+        return Chunk(topic, partition, first, first + len(rows), batch, topic_id)
 
     return make
+
+
+@pytest.fixture
+def arriving():
+    """A chunk's records as Spark hands them to a task."""
+    import pyarrow as pa
+
+    def columns(chunk):
+        count = chunk.rows.num_rows
+        rows = chunk.rows.append_column("_topic_id", pa.array([chunk.topic_id] * count, pa.string()))
+        return rows.append_column("_unreadable", pa.array([False] * count))
+
+    return columns
+
+
+@pytest.fixture
+def make_again(admin):
+    """Delete a topic and create another under its name."""
+
+    def delete_and_create(name, partitions=1):
+        admin.delete_topic(name)
+        admin.create_topic(name, partitions=partitions, replication_factor=1)
+
+    return delete_and_create
 
 
 @pytest.fixture
@@ -189,3 +214,40 @@ def polled():
         return rows, at
 
     return poll
+
+
+@pytest.fixture
+def connect(tmp_path):
+    """Run the command in a directory of its own."""
+
+    def run(*arguments, code=0):
+        done = subprocess.run(command(*arguments), capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout if code == 0 else done.stdout + done.stderr
+
+    return run
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Start the command and leave it running; killed at the end if it still is."""
+    running = []
+
+    def start(*arguments):
+        with open(tmp_path / "stderr", "w") as errors:
+            running.append(
+                subprocess.Popen(
+                    command(*arguments), stdout=subprocess.PIPE, stderr=errors, text=True, cwd=tmp_path
+                )
+            )
+        return running[-1]
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "headrace.cli", "connect", *map(str, arguments)]

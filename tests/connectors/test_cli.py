@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import tomllib
 
 import pytest
@@ -12,43 +10,6 @@ import urllib3
 
 from headrace.connectors.config import declare
 from headrace.connectors.template import template
-
-
-@pytest.fixture
-def connect(tmp_path):
-    """Run the command in a directory of its own."""
-
-    def run(*arguments, code=0):
-        done = subprocess.run(command(*arguments), capture_output=True, text=True, cwd=tmp_path, check=False)
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout if code == 0 else done.stdout + done.stderr
-
-    return run
-
-
-@pytest.fixture
-def started(tmp_path):
-    """Start the command and leave it running; killed at the end if it still is."""
-    running = []
-
-    def start(*arguments):
-        with open(tmp_path / "stderr", "w") as errors:
-            running.append(
-                subprocess.Popen(
-                    command(*arguments), stdout=subprocess.PIPE, stderr=errors, text=True, cwd=tmp_path
-                )
-            )
-        return running[-1]
-
-    yield start
-    for process in running:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-def command(*arguments):
-    return [sys.executable, "-m", "headrace.cli", "connect", *map(str, arguments)]
 
 
 def test_every_template_says_all_that_must_be_given(connect, monkeypatch):
@@ -82,7 +43,7 @@ def test_check_tells_each_mistake_in_a_line(connect, tmp_path, bootstrap, new_to
     )
     assert "did you mean test-" in connect("check", "c.toml", "-b", bootstrap, code=1)
     assert connect("check", "b.toml", "--offline") == "No problems: 1 connector can run.\n"
-    assert "to mend in a.toml before it can run" in connect("run", "a.toml", code=1)
+    assert "2 problems to mend before a.toml can run." in connect("run", "a.toml", code=1)
 
 
 def test_an_endpoint_runs_without_spark_until_it_is_stopped(

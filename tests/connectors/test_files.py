@@ -85,4 +85,4 @@ def test_what_does_not_fit_is_told(sink, chunk, writing):
     with pytest.raises(Rejected, match="its value has several lines"):
         writing(sink(format="text"), torn)
     with pytest.raises(ConnectorError, match="CSV has no place for the nested field tags"):
-        sink(format="csv").prepare(schema_of(TopicIn(name=("t",), schema="tags ARRAY<STRING>")))
+        sink(format="csv").check_schema(schema_of(TopicIn(name=("t",), schema="tags ARRAY<STRING>")))

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from headrace.connectors import BadRow, Raw
+from headrace.connectors import BadRow, ConnectorError, Raw
 from headrace.connectors.config import declare
 
 
@@ -154,3 +154,74 @@ def test_parquet_files_are_taken_whole_when_they_are_complete(follow, tmp_path):
     (tmp_path / "a.parquet").write_bytes(data)
     assert following.batch() == [{"id": 1}, {"id": 2}]
     assert following.batch() == []
+
+
+def test_another_file_as_long_as_the_one_before_is_read_too(follow, tmp_path):
+    following = follow()
+    append(tmp_path / "app.log", "one\n")
+    assert following.batch() == ["one"]
+    os.truncate(tmp_path / "app.log", 0)
+    append(tmp_path / "app.log", "two\n")
+    assert following.batch() == ["two"]
+    os.utime(tmp_path / "app.log")
+    assert following.batch() == []
+
+
+def test_a_file_that_is_away_for_a_moment_is_read_on_and_not_again(follow, tmp_path):
+    following = follow()
+    append(tmp_path / "app.log", "one\n")
+    assert following.batch() == ["one"]
+    os.rename(tmp_path / "app.log", tmp_path.parent / "elsewhere")  # as a look between two names would see it
+    append(tmp_path / "app.log", "new\n")
+    assert following.batch() == ["new"]
+    os.rename(tmp_path.parent / "elsewhere", tmp_path / "app.1.log")
+    append(tmp_path / "app.1.log", "two\n")
+    assert following.batch() == ["two"]
+
+
+@pytest.fixture
+def unprivileged():
+    """A directory that everybody may look into, and the rights of nobody in particular while the test asks for them."""
+    import shutil
+    import tempfile
+    from contextlib import contextmanager
+    from pathlib import Path
+
+    @contextmanager
+    def rights():
+        if os.geteuid() != 0:
+            yield
+            return
+        os.seteuid(65534)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+
+    directory = Path(tempfile.mkdtemp(prefix="headrace-"))
+    directory.chmod(0o755)
+    yield directory, rights
+    shutil.rmtree(directory)
+
+
+def test_a_file_that_may_not_be_read_is_told_and_not_passed_over(follow, unprivileged):
+    directory, rights = unprivileged
+    append(directory / "app.log", "one\n")
+    (directory / "app.log").chmod(0)
+    following = follow(str(directory / "*.log"))
+    sentence = (
+        r"app.log cannot be read: Permission denied; let this user read it, or leave it out of source.path"
+    )
+    with rights(), pytest.raises(ConnectorError, match=sentence):
+        following.source.check()
+    with rights(), pytest.raises(ConnectorError, match=sentence):
+        following.batch()
+    (directory / "app.log").chmod(0o644)
+    until = following.source.latest(following.at)
+    (directory / "app.log").chmod(0)
+    with rights(), pytest.raises(ConnectorError, match=sentence):
+        list(following.source.rows({}, until))
+    directory.chmod(0o700)
+    with rights(), pytest.raises(ConnectorError, match="cannot be looked into: Permission denied"):
+        following.source.check()
+    directory.chmod(0o755)

@@ -92,35 +92,32 @@ def test_several_records_may_travel_together(declared, server, chunk, writing, f
     ]
 
 
-def test_a_receiver_that_is_busy_gets_the_record_later_and_in_order(declared, server, chunk):
+def test_a_receiver_that_is_busy_gets_the_record_later_and_in_order(declared, server, chunk, arriving):
     answers = iter([(200, {}), (429, {}, ("Retry-After", "0")), (503, {}), (200, {}), (200, {})])
     server.answer = lambda *_: next(answers)
     task = Task(declared(sink={"type": "webhook", "url": server.url}), TopicIn(name=("orders",)), Run())
-    batch = chunk(0, values(3), schema=FIELDS).rows
-    (done,) = task([batch.append_column("_unreadable", pa.array([False] * 3))])
+    (done,) = task([arriving(chunk(0, values(3), schema=FIELDS))])
     assert done["rows"].to_pylist() == [3]
     assert [headers["Headrace-Offset"] for headers, _ in server.requests] == ["0", "1", "1", "1", "2"]
 
 
-def test_a_receiver_that_stays_away_ends_the_connector_with_a_sentence(declared, server, chunk):
+def test_a_receiver_that_stays_away_ends_the_connector_with_a_sentence(declared, server, chunk, arriving):
     server.answer = lambda *_: (500, {})
     task = Task(
         declared(sink={"type": "webhook", "url": server.url}), TopicIn(name=("orders",)), Run(retry_for=0.3)
     )
-    batch = chunk(0, values(1), schema=FIELDS).rows
     with pytest.raises(ConnectorError, match=r"answers 500; given up after 0.3 s \(run.retry_for\)"):
-        list(task([batch.append_column("_unreadable", pa.array([False]))]))
+        list(task([arriving(chunk(0, values(1), schema=FIELDS))]))
 
 
 def test_what_the_receiver_refuses_becomes_a_dead_letter_and_the_rest_goes_on(
-    declared, server, chunk, bootstrap, new_topic, read_all
+    declared, server, chunk, arriving, bootstrap, new_topic, read_all
 ):
     server.answer = lambda method, path, query, body: (400, {"error": "no"}) if b"v1" in body else (200, {})
     topic = new_topic()
     kind = TopicIn(name=(topic,), bootstrap=bootstrap, on_error="dead-letter")
     task = Task(declared(sink={"type": "webhook", "url": server.url}), kind, Run())
-    batch = chunk(0, values(3), schema=FIELDS, topic=topic).rows
-    list(task([batch.append_column("_unreadable", pa.array([False] * 3))]))
+    list(task([arriving(chunk(0, values(3), schema=FIELDS, topic=topic))]))
     assert [body for _, body in server.requests] == [b'{"value":"v0"}', b'{"value":"v1"}', b'{"value":"v2"}']
     (letter,) = read_all(topic + ".dlq")
     assert letter.value == b'{"value":"v1"}'

@@ -44,7 +44,9 @@ def path(tmp_path):
 def sink(declared, path):
     def make(schema="id BIGINT", **settings):
         made = declared(sink={"type": "lake", "path": path, **settings})
-        made.prepare(schema_of(TopicIn(name=("orders",), value="json", schema=schema)))
+        fields = schema_of(TopicIn(name=("orders",), value="json", schema=schema))
+        made.check_schema(fields)
+        made.prepare(fields)
         return made
 
     return make
@@ -108,7 +110,10 @@ def test_small_files_are_merged_and_the_names_still_tell_what_is_there(sink, chu
     assert ids(path) == list(range(50))
 
 
-def test_a_merge_that_was_cut_off_is_finished_by_the_next_one(sink, chunk, load, path):
+@pytest.mark.parametrize("finish", ["merge", "start"])
+def test_a_merge_that_was_cut_off_is_finished_by_the_next_one_or_the_next_start(
+    finish, sink, chunk, load, path
+):
     table = sink(compact_every=0)
     for number in range(3):
         load(table, number, chunk(number * 10, rows(number * 10, 10), schema=FIELDS))
@@ -119,7 +124,10 @@ def test_a_merge_that_was_cut_off_is_finished_by_the_next_one(sink, chunk, load,
     for file, data in kept.items():  # as if it had died before it deleted them
         Path(file).write_bytes(data)
     assert len(ids(path)) == 60
-    parquet.compact(path, 1 << 20)
+    if finish == "merge":
+        parquet.compact(path, 1 << 20)
+    else:
+        sink()
     assert ids(path) == list(range(30))
 
 

@@ -27,7 +27,7 @@ def client(redis_server):
 def sink(declared, url):
     def make(**settings):
         made = declared(sink={"type": "redis", "url": url, **settings})
-        made.prepare(schema_of(TopicIn(name=("orders",), value="json", schema="id BIGINT, name STRING")))
+        made.check_schema(schema_of(TopicIn(name=("orders",), value="json", schema="id BIGINT, name STRING")))
         return made
 
     return make

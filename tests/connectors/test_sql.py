@@ -42,7 +42,9 @@ def sink(declared, url):
     def make(schema="id BIGINT, name STRING", **settings):
         table = {"type": "sql", "url": url, "table": "orders", "key": "id", "create": True, **settings}
         made = declared(sink=table)
-        made.prepare(schema_of(TopicIn(name=("orders",), value="json", schema=schema)))
+        fields = schema_of(TopicIn(name=("orders",), value="json", schema=schema))
+        made.check_schema(fields)
+        made.prepare(fields)
         return made
 
     return make
@@ -227,3 +229,15 @@ def test_a_topic_reaches_a_table_once_although_a_worker_is_killed_after_writing(
     assert execute("SELECT COUNT(*) FROM orders") > [(0,)]
     assert run("to-sql", kind, sink={"type": "killed:KilledSql", **table}) is None
     assert execute("SELECT COUNT(*), COUNT(DISTINCT id) FROM orders") == [(500, 500)]
+
+
+@pytest.mark.timeout(900)
+def test_only_what_is_new_means_since_it_was_first_run(run, new_topic, read_all, url, execute):
+    execute("CREATE TABLE orders (id BIGINT PRIMARY KEY)")
+    execute("INSERT INTO orders VALUES (1)")
+    topic = new_topic()
+    table = {"type": "sql", "url": url, "table": "orders", "column": "id", "settle": 0, "snapshot": False}
+    assert run("from-sql", {"name": topic}, source=table) is None
+    execute("INSERT INTO orders VALUES (2), (3)")  # while it does not run
+    assert run("from-sql", {"name": topic}, source=table) is None
+    assert [record.value for record in read_all(topic)] == [b'{"id":2}', b'{"id":3}']

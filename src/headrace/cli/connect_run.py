@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli import output, properties
+from headrace.cli.checked import to_mend
 from headrace.cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -226,10 +227,7 @@ def _load(file: Path, bootstrap: str | None) -> Declaration:
     except ConfigError as error:
         for problem in error.problems:
             output.note(f"{file}: {problem}")
-        count = len(error.problems)
-        raise Failure(
-            f"{count} problem{'s' if count > 1 else ''} to mend in {file} before it can run."
-        ) from None
+        raise to_mend(len(error.problems), str(file)) from None
 
 
 def _make_importable(files: Sequence[Path]) -> None:
@@ -254,18 +252,22 @@ def _speaking() -> Iterator[None]:
     from headrace.client.errors import ClientError
     from headrace.connectors.errors import ConnectorError
 
-    kinds: tuple[type[Exception], ...] = (ConnectorError, ClientError)
+    kinds: tuple[type[Exception], ...] = (ConnectorError, ClientError, OSError)
     sentence: Callable[[str], str] = str
     try:
         import pyspark.errors
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     except ImportError:
         pass
     else:
         from headrace.connectors.progress import reason
 
-        kinds, sentence = (*kinds, pyspark.errors.PySparkException), reason
+        kinds = (*kinds, pyspark.errors.PySparkException, Py4JError)
+        sentence = reason
     try:
         yield
+    except BrokenPipeError:  # nobody reads our output any more, and the frame knows what that means
+        raise
     except ImportError as error:
         raise Failure(
             f"Connectors on Spark need the extra: pip install 'headrace[spark]' ({error})."

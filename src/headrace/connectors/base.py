@@ -134,6 +134,7 @@ class Chunk:
 
     ``rows`` has the columns of METADATA and then the record's fields (or ``value`` when there is no schema). A
     record without a value (a tombstone) has ``_value`` null. ``first`` and ``next`` are offsets; ``next`` is one past the last.
+    ``topic_id`` is None where the broker gives topics no ids.
     """
 
     topic: str
@@ -141,6 +142,14 @@ class Chunk:
     first: int
     next: int
     rows: pa.RecordBatch
+    topic_id: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """The topic by name and id, as targets keep it beside offsets: one that was deleted and made again is another,
+        and its offsets begin anew.
+        """
+        return self.topic if self.topic_id is None else f"{self.topic}@{self.topic_id}"
 
     @property
     def fields(self) -> list[str]:
@@ -153,10 +162,13 @@ METADATA = ("_topic", "_partition", "_offset", "_timestamp", "_key", "_value", "
 
 class Sink(Connector, ABC):
     """Takes chunks away. A chunk may come again after a failure, with other borders too: the target should know the
-    offset up to which it has a topic partition, and a sink that asks it writes exactly once.
+    offset up to which it has a partition of the chunk's ``origin``, and a sink that asks it writes exactly once.
     """
 
     direction = "sink"
+
+    def check_schema(self, schema: StructType) -> None:
+        """Look whether the target can take these fields (those of ``topic.schema``); ConnectorError if not. Changes nothing."""
 
     def prepare(self, schema: StructType) -> None:
         """On the driver, before the first batch; ``schema`` has the fields without the metadata."""

@@ -54,9 +54,9 @@ def find(direction: Direction, name: str) -> type[Connector]:
     try:
         found = getattr(importlib.import_module(module), attribute)
     except ImportError as error:
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        remedy = f"pip install 'headrace[{extra}]'" if extra else "check the name and that it is installed"
-        raise ConfigError([f"{direction}.type {name!r} cannot be loaded ({error}): {remedy}"]) from error
+        raise ConfigError(
+            [f"{direction}.type {name!r} cannot be loaded ({error}): {remedy(error)}"]
+        ) from error
     except AttributeError:
         raise ConfigError([f"{direction}.type is {name!r}, but {module} has no {attribute}"]) from None
     except Exception as error:
@@ -65,6 +65,12 @@ def find(direction: Direction, name: str) -> type[Connector]:
     if not (isinstance(found, type) and issubclass(found, Connector) and found.direction == direction):
         raise ConfigError([f"{direction}.type is {name!r}, which is not a subclass of {direction.title()}"])
     return found
+
+
+def remedy(error: ImportError) -> str:
+    """What to do about a module that is not there."""
+    extra = _EXTRAS.get((error.name or "").partition(".")[0])
+    return f"pip install 'headrace[{extra}]'" if extra else "check the name and that it is installed"
 
 
 _EXTRAS = {

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,23 +19,28 @@ from headrace.client.dead_letters import DeadLetters
 from headrace.client.record import Record
 from headrace.connectors.base import Chunk, Sink
 from headrace.connectors.errors import ConnectorError, Rejected, Unavailable
-from headrace.connectors.topic import UNREADABLE, Run, TopicIn, connection
+from headrace.connectors.topic import TOPIC_ID, UNREADABLE, Run, TopicIn, connection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = logging.getLogger("headrace.connectors")
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0
-_RESULT = pa.schema([("rows", pa.int64()), ("written", pa.binary())])
+_RESULT = pa.schema(
+    [("rows", pa.int64()), ("written", pa.binary()), ("topic", pa.string()), ("topic_id", pa.string())]
+)
 
 
-def deliver(batch: DataFrame, number: int, sink: Sink, topic: TopicIn, run: Run) -> int:
-    """Hand a batch of decoded records to the sink; returns how many there were."""
+def deliver(
+    batch: DataFrame, number: int, sink: Sink, topic: TopicIn, run: Run, seen: Callable[[str, str], None]
+) -> None:
+    """Hand a batch of decoded records to the sink; ``seen`` is told the topics they came from and their ids."""
     sink.begin(number)
     task = Task(sink, topic, run)
-    done = batch.mapInArrow(task, "rows BIGINT, written BINARY").collect()
+    done = batch.mapInArrow(task, "rows BIGINT, written BINARY, topic STRING, topic_id STRING").collect()
+    for name, identifier in {(row["topic"], row["topic_id"]) for row in done if row["topic_id"] is not None}:
+        seen(name, identifier)
     sink.commit(number, [pickle.loads(row["written"]) for row in done if row["written"] is not None])
-    return sum(row["rows"] for row in done)
 
 
 class Task:
@@ -48,18 +54,21 @@ class Task:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         failures, rows, written = Failures(self._sink.name, self._topic), 0, None
+        last: Chunk | None = None
         try:
             for batch in batches:
                 rows += batch.num_rows
                 for chunk, unreadable in _chunks(batch):
                     self._write(chunk, unreadable, failures)
+                    last = chunk
             if self._is_open:
                 written = self._sink.finish()
         finally:
             self._close()
             failures.close()
         packed = None if written is None else pickle.dumps(written)
-        yield pa.RecordBatch.from_pylist([{"rows": rows, "written": packed}], schema=_RESULT)
+        origin = {} if last is None else {"topic": last.topic, "topic_id": last.topic_id}
+        yield pa.RecordBatch.from_pylist([{"rows": rows, "written": packed, **origin}], schema=_RESULT)
 
     def _write(self, chunk: Chunk, unreadable: pa.Array, failures: Failures) -> None:
         if unreadable.true_count:
@@ -137,14 +146,17 @@ def _chunks(batch: pa.RecordBatch) -> Iterator[tuple[Chunk, pa.Array]]:
     if not batch.num_rows:
         return
     unreadable = batch.column(batch.schema.get_field_index(UNREADABLE))
-    rows = batch.drop_columns([UNREADABLE])
+    ids = batch.column(batch.schema.get_field_index(TOPIC_ID))
+    rows = batch.drop_columns([UNREADABLE, TOPIC_ID])
     topics, partitions = rows["_topic"], rows["_partition"]
     start = 0
     for end in [*_borders(topics, partitions), batch.num_rows]:
         part = rows.slice(start, end - start)
         first, last = part["_offset"][0].as_py(), part["_offset"][-1].as_py()
         yield (
-            Chunk(topics[start].as_py(), partitions[start].as_py(), first, last + 1, part),
+            Chunk(
+                topics[start].as_py(), partitions[start].as_py(), first, last + 1, part, ids[start].as_py()
+            ),
             unreadable.slice(start, end - start),
         )
         start = end
@@ -160,7 +172,7 @@ def _borders(*columns: pa.Array) -> list[int]:
 
 def _keep(chunk: Chunk, mask: pa.Array) -> Chunk:
     """The chunk covers the same offsets: what was taken out is dealt with."""
-    return Chunk(chunk.topic, chunk.partition, chunk.first, chunk.next, chunk.rows.filter(mask))
+    return replace(chunk, rows=chunk.rows.filter(mask))
 
 
 def _record(row: dict[str, Any]) -> Record:

@@ -31,3 +31,8 @@ class Unavailable(ConnectorError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+def one_line(error: object) -> str:
+    """What another library says, fit to be part of a sentence."""
+    return " ".join(str(error).split()).rstrip(".")

@@ -38,10 +38,10 @@ _ARROW = pa.schema(
 _ROWS, _BYTES = 5_000, 4 << 20
 
 
-def stream(spark: SparkSession, source: PolledSource, topic: TopicOut) -> DataFrame:
-    """A streaming DataFrame of encoded records."""
+def stream(spark: SparkSession, source: PolledSource, topic: TopicOut, start: Offset) -> DataFrame:
+    """A streaming DataFrame of encoded records; ``start`` is where the source began when it was first run."""
     spark.dataSource.register(PolledDataSource)
-    packed = base64.b64encode(pickle.dumps((source, topic))).decode()
+    packed = base64.b64encode(pickle.dumps((source, topic, start))).decode()
     return spark.readStream.format(FORMAT).option(_SECRET, packed).load()
 
 
@@ -69,13 +69,14 @@ class Stretch(InputPartition):
 
 
 class PolledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, source: PolledSource, topic: TopicOut) -> None:
+    def __init__(self, source: PolledSource, topic: TopicOut, start: Offset) -> None:
         self._source = source
         self._topic = topic
+        self._start = start
         self._until_now = False
 
     def initialOffset(self) -> Offset:
-        return self._source.start()
+        return self._start
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         try:

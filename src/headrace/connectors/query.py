@@ -55,7 +55,7 @@ class Query(Running):
         error = self._query.exception()
         if error is None:
             return None
-        return ConnectorError(f"{self._connector.name} failed: {reason(str(error))}")
+        return ConnectorError(f"{self._connector.name} failed: {_for_connectors(reason(str(error)))}")
 
     def facts(self) -> dict[str, object]:
         rows = self._tally.rows
@@ -79,3 +79,13 @@ class Query(Running):
         if self._failing_since is None:
             self._failing_since = time.monotonic()
         return time.monotonic() - self._failing_since < self._retry_for
+
+
+def _for_connectors(sentence: str) -> str:
+    """Where Spark's users set an option, a connector has a setting or a command."""
+    from headrace.spark.read import IF_LOST, IF_RECREATED
+
+    sentence = sentence.replace(IF_LOST, "To go on with what is there, start it once with --reset.")
+    return sentence.replace(
+        IF_RECREATED, 'to read the new one from its beginning, set topic.recreated to "read".'
+    )

@@ -5,16 +5,19 @@ A source is its rows written by ``format("headrace")``; a sink is ``format("head
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.client import Admin
+from headrace.client import Admin, ClientError
 from headrace.client.dead_letters import default_name
-from headrace.connectors.base import PolledSource, Running, Service, Sink, Source, SparkSource
+from headrace.connectors import catalogue
+from headrace.connectors.base import Connector, PolledSource, Running, Service, Sink, Source, SparkSource
 from headrace.connectors.config import Declaration
-from headrace.connectors.errors import ConnectorError
+from headrace.connectors.errors import ConnectorError, one_line
 from headrace.connectors.query import Query
 from headrace.connectors.state import State
 from headrace.connectors.topic import (
@@ -33,17 +36,42 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
+log = logging.getLogger("headrace.connectors")
+
+
 def check(declaration: Declaration) -> None:
     """Look whether both sides are as the file says; a ConnectorError or ClientError tells what is not."""
-    declaration.connector.check()
-    topic = declaration.topic
-    with Admin({**connection(topic), "default.api.timeout.ms": 15_000}) as admin:
-        known = list(admin.topics())
+    connector, topic = declaration.connector, declaration.topic
+    with _telling(connector):
+        connector.check()
+        if isinstance(connector, Sink) and isinstance(topic, TopicIn):
+            connector.check_schema(schema_of(topic))
+    try:
+        with Admin({**connection(topic), "default.api.timeout.ms": 15_000}) as admin:
+            known = list(admin.topics())
+    except ClientError as error:
+        raise ConnectorError(
+            f"the cluster at {topic.bootstrap} (topic.bootstrap) cannot be asked: {error}"
+        ) from error
     for name in topic.name if isinstance(topic, TopicIn) else ():
         if name not in known:
             near = get_close_matches(name, known, n=1, cutoff=0.6)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ConnectorError(f"topic.name is {name!r}, which {topic.bootstrap} does not have{hint}")
+
+
+@contextmanager
+def _telling(connector: Connector) -> Iterator[None]:
+    """Whatever a connector, perhaps somebody's own, meets on the driver becomes a sentence."""
+    try:
+        yield
+    except (ConnectorError, ClientError):
+        raise
+    except ImportError as error:
+        raise ConnectorError(f"{connector.name} cannot run ({error}): {catalogue.remedy(error)}") from error
+    except Exception as error:
+        kind = type(error).__name__
+        raise ConnectorError(f"{connector.name} cannot run: {kind}: {one_line(error)}") from error
 
 
 def start(
@@ -56,7 +84,7 @@ def start(
         if isinstance(connector, Service):
             return connector.start(topic)
     state.keep_identity(_identity(declaration))
-    writer = _writer(spark(), declaration)
+    writer = _writer(spark(), declaration, state)
     writer = writer.queryName(declaration.name).option("checkpointLocation", _checkpoint(declaration, state))
     if once:
         writer = writer.trigger(availableNow=True)
@@ -65,23 +93,25 @@ def start(
     return Query(writer.start, connector, declaration.run.retry_for)
 
 
-def _writer(spark: SparkSession, declaration: Declaration) -> DataStreamWriter:
+def _writer(spark: SparkSession, declaration: Declaration, state: State) -> DataStreamWriter:
     from headrace.spark import register
 
     register(spark)
     connector, topic = declaration.connector, declaration.topic
     if isinstance(connector, Source) and isinstance(topic, TopicOut):
-        return _source(spark, connector, topic)
+        return _source(spark, connector, topic, state)
     assert isinstance(connector, Sink)
     assert isinstance(topic, TopicIn)
-    return _sink(spark, connector, topic, declaration.run)
+    return _sink(spark, connector, topic, declaration.run, state)
 
 
-def _source(spark: SparkSession, source: Source, topic: TopicOut) -> DataStreamWriter:
+def _source(spark: SparkSession, source: Source, topic: TopicOut, state: State) -> DataStreamWriter:
     if isinstance(source, PolledSource):
         from headrace.connectors.polling import stream
 
-        records = stream(spark, source, topic)
+        with _telling(source):
+            start = state.keep_start(source.start)
+        records = stream(spark, source, topic, start)
     else:
         assert isinstance(source, SparkSource)
         records = encode(source.frame(spark), topic)
@@ -89,26 +119,38 @@ def _source(spark: SparkSession, source: Source, topic: TopicOut) -> DataStreamW
     return writer if "topic" in records.columns else writer.option("topic", topic.name)
 
 
-def _sink(spark: SparkSession, sink: Sink, topic: TopicIn, run: Run) -> DataStreamWriter:
-    sink.prepare(schema_of(topic))
+def _sink(spark: SparkSession, sink: Sink, topic: TopicIn, run: Run, state: State) -> DataStreamWriter:
+    with _telling(sink):
+        sink.check_schema(schema_of(topic))
+        sink.prepare(schema_of(topic))
     records = (
         spark.readStream.format("headrace")
         .options(**{"kafka.isolation.level": "read_committed", **spark_options(topic)})
         .option("subscribe", ",".join(topic.name))
         .option("startingOffsets", topic.starting)
         .option("maxOffsetsPerTrigger", str(topic.max_records))
-        .option("includeHeaders", "true")
+        .option("columns", "key,value,topic,partition,offset,timestamp,headers,topicId")
+        .option("failOnRecreatedTopic", str(topic.recreated == "fail").lower())
         .option("group", topic.group or f"connect-{sink.name}")
         .load()
     )
-    return decode(records, topic).writeStream.foreachBatch(_handler(sink, topic, run))
+    return decode(records, topic).writeStream.foreachBatch(_handler(sink, topic, run, state))
 
 
-def _handler(sink: Sink, topic: TopicIn, run: Run) -> Callable[[DataFrame, int], None]:
+def _handler(sink: Sink, topic: TopicIn, run: Run, state: State) -> Callable[[DataFrame, int], None]:
     from headrace.connectors.delivery import deliver
 
+    def seen(name: str, identifier: str) -> None:
+        if state.keep_topic(name, identifier):
+            log.warning(
+                "%s: the topic %s was deleted and created again; it is read from its beginning, and what the target has "
+                "of the old one stays",
+                sink.name,
+                name,
+            )
+
     def handle(batch: DataFrame, number: int) -> None:
-        deliver(batch, number, sink, topic, run)
+        deliver(batch, number, sink, topic, run, seen)
 
     return handle
 

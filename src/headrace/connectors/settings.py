@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import types
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ Seconds = Annotated[float, "seconds"]
 T = TypeVar("T")
 _UNITS = {"ms": 0.001, "millisecond": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60}
 _UNITS |= {"h": 3600, "hour": 3600, "d": 86400, "day": 86400}
+_LARGEST = 2**63 - 1
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
@@ -52,6 +54,8 @@ def check(kind: type[T], given: Mapping[str, object], where: str, what: str) -> 
             continue
         try:
             values[name] = _bounded(_parse(hints[name], given[name]), field.metadata.get("minimum"))
+            if values[name] == () and _is_required(field):
+                raise ValueError("it must name at least one")
         except ValueError as error:
             problems.append(f"{where}.{name} is {_show(given[name])}: {error}")
     if problems:
@@ -91,18 +95,34 @@ def _parse(kind: Any, value: object) -> object:
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
             raise ValueError("it must be a text or a list of texts")
-        return tuple(names)
+        return tuple(_text(name) for name in names)
     if origin is dict:
         if not isinstance(value, dict):
             raise ValueError("it must be a table of names and values")
-        return dict(flat(value))
+        if not all(isinstance(inner, str | int | float) for inner in _leaves(value)):
+            raise ValueError("its values must be texts, numbers, true or false")
+        return {name: _text(inner) for name, inner in flat(value)}
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(f"it must be {_in_words(kind)}")
     if value == "":
         raise ValueError("it must not be empty")
+    return _text(value) if isinstance(value, str) else value
+
+
+def _text(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("it must not hold the character NUL")
     return value
+
+
+def _leaves(table: Mapping[str, object]) -> Iterator[object]:
+    for value in table.values():
+        if isinstance(value, dict):
+            yield from _leaves(value)
+        else:
+            yield value
 
 
 def _seconds(value: object) -> float:
@@ -116,7 +136,11 @@ def _seconds(value: object) -> float:
 
 
 def _bounded(value: object, minimum: float | None) -> object:
-    if minimum is not None and isinstance(value, int | float) and value < minimum:
+    if not isinstance(value, int | float):
+        return value
+    if not math.isfinite(value) or abs(value) > _LARGEST:
+        raise ValueError("it must be a number of an ordinary size")
+    if minimum is not None and value < minimum:
         raise ValueError(f"it must be at least {minimum:g}")
     return value
 

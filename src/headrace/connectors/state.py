@@ -9,11 +9,12 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headrace.connectors.base import Offset
 from headrace.connectors.errors import ConnectorError
 
 DIRECTORY = Path(".headrace") / "connect"
@@ -41,8 +42,14 @@ class State:
 
     def lock(self) -> None:
         """Keep everyone else from running this connector until ``release`` or the end of the process."""
-        self.home.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise ConnectorError(
+                f"{self.home} cannot be used for the state of {self.name}: {error.strerror}; name another directory with "
+                "--state"
+            ) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -67,7 +74,7 @@ class State:
         path = self.home / "identity.json"
         now = json.loads(json.dumps(identity))
         if path.exists():
-            before = json.loads(path.read_text())
+            before = self._kept(path)
             changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
             if changed:
                 names = " and ".join(changed)
@@ -78,11 +85,34 @@ class State:
             return
         _write(path, now)
 
+    def keep_topic(self, name: str, identifier: str) -> bool:
+        """Remember the id of a topic that was read; says whether the name belonged to another topic before."""
+        path = self.home / "topics.json"
+        known = self._kept(path) if path.exists() else {}
+        before = known.get(name)
+        if before != identifier:
+            _write(path, known | {name: identifier})
+        return before is not None and before != identifier
+
+    def keep_start(self, start: Callable[[], Offset]) -> Offset:
+        """Where a source began when it was first run: "only what is new" means since then, also after a restart."""
+        path = self.home / "start.json"
+        if not path.exists():
+            _write(path, start())
+        return self._kept(path)
+
     def reset(self) -> None:
-        """Forget the checkpoint; the target keeps what it has."""
+        """Forget the checkpoint; the target keeps what it has, and so the topics' ids stay known."""
         shutil.rmtree(self.checkpoint, ignore_errors=True)
-        for name in ("identity.json", "status.json"):
+        for name in ("identity.json", "start.json", "status.json"):
             (self.home / name).unlink(missing_ok=True)
+
+    def _kept(self, path: Path) -> dict[str, Any]:
+        try:
+            kept: dict[str, Any] = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise ConnectorError(f"{path} cannot be read ({error}): start afresh with --reset") from None
+        return kept
 
     def ask_to_stop(self) -> None:
         self._request.touch()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from headrace.connectors import ddl
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 
 OnError = Literal["fail", "dead-letter", "drop"]
 BOOTSTRAP = "127.0.0.1:9092"
+_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class TopicOut:
         "Further client settings by Kafka's names, such as security.protocol.", default={}
     )
 
+    def problems(self) -> Iterator[str]:
+        yield from _name_problems(self.name)
+
 
 @dataclass(frozen=True)
 class TopicIn:
@@ -57,6 +62,10 @@ class TopicIn:
         "The fields of a JSON value in Spark's words.", default=None, example="id BIGINT, name STRING"
     )
     starting: Literal["earliest", "latest"] = setting("Where a new connector begins.", default="earliest")
+    recreated: Literal["read", "fail"] = setting(
+        "What to do when the topic was deleted and created again: read it from its beginning, or fail.",
+        default="read",
+    )
     on_error: OnError = setting(
         "What to do with a record that cannot be read or is refused: fail, dead-letter (to <topic>.dlq) or drop.",
         default="fail",
@@ -74,6 +83,7 @@ class TopicIn:
         return self.value or ("text" if self.schema is None else "json")
 
     def problems(self) -> Iterator[str]:
+        yield from _name_problems(*self.name)
         if self.form == "json" and self.schema is None:
             yield 'schema is missing: value = "json" needs the fields, such as schema = "id BIGINT, name STRING"'
         if self.form != "json" and self.schema is not None:
@@ -83,6 +93,12 @@ class TopicIn:
                 ddl.parse(self.schema)
             except ValueError as error:
                 yield f"schema cannot be read: {error}"
+
+
+def _name_problems(*names: str) -> Iterator[str]:
+    for name in names:
+        if not _TOPIC.fullmatch(name):
+            yield f"name is {name!r}: a topic's name has letters, digits, '.', '_' and '-', at most 249"
 
 
 @dataclass(frozen=True)
@@ -114,7 +130,19 @@ def spark_options(topic: TopicOut | TopicIn) -> dict[str, str]:
 
 
 def to_json(value: object) -> bytes:
-    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":")).encode()
+    text = json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can only write as \uXXXX
+        return json.dumps(value, default=_plain, separators=(",", ":")).encode()
+
+
+def read_json(data: bytes | str) -> Any:
+    """A JSON value; ValueError also for ten thousand brackets."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def key_of(row: Mapping[str, object], fields: tuple[str, ...]) -> bytes | None:
@@ -124,12 +152,14 @@ def key_of(row: Mapping[str, object], fields: tuple[str, ...]) -> bytes | None:
     if len(fields) > 1:
         return to_json({name: row[name] for name in fields})
     value = row[fields[0]]
-    return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else _scalar(value)
+    if isinstance(value, bytes):
+        return value
+    return (value if isinstance(value, str) else _scalar(value)).encode("utf-8", "replace")
 
 
-def _scalar(value: object) -> bytes:
+def _scalar(value: object) -> str:
     text = json.dumps(value, default=_plain, ensure_ascii=False)
-    return (json.loads(text) if text.startswith('"') else text).encode()
+    return str(json.loads(text)) if text.startswith('"') else text
 
 
 def _plain(value: object) -> object:
@@ -165,13 +195,15 @@ def encode(frame: DataFrame, topic: TopicOut) -> DataFrame:
 
 UNREADABLE = "_unreadable"
 """Set where a value is not what the schema says; the task that meets it deals with it."""
+TOPIC_ID = "_topic_id"
+"""The topic's id, which becomes the chunk's."""
 
 
 def decode(records: DataFrame, topic: TopicIn) -> DataFrame:
-    """Records to metadata, fields and UNREADABLE."""
+    """Records to metadata, TOPIC_ID, fields and UNREADABLE."""
     from pyspark.sql import functions as f
 
-    metadata = [f.col(name[1:]).alias(name) for name in METADATA]
+    metadata = [f.col(name[1:]).alias(name) for name in METADATA] + [f.col("topicId").alias(TOPIC_ID)]
     if topic.form == "bytes":
         return records.select(*metadata, "value", f.lit(False).alias(UNREADABLE))
     if topic.form == "text":
@@ -186,7 +218,7 @@ def decode(records: DataFrame, topic: TopicIn) -> DataFrame:
         f.col("_value").isNotNull() & f.col("_fields").isNull()
     )
     return records.select(*metadata, parsed.alias("_fields")).select(
-        *METADATA, *fields, bad.alias(UNREADABLE)
+        *METADATA, TOPIC_ID, *fields, bad.alias(UNREADABLE)
     )
 
 

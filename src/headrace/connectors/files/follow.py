@@ -12,10 +12,13 @@ import os
 import time
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from stat import S_ISREG
+from typing import BinaryIO
 
 from headrace.connectors.base import Offset
+from headrace.connectors.errors import ConnectorError
 
 log = logging.getLogger("headrace.connectors")
 _HEAD = 256
@@ -31,12 +34,18 @@ class Follower:
     max_bytes: int
     line_timeout: float
 
+    def check(self) -> None:
+        """Whether what is there now can be read."""
+        for path, _ in self._files({}):
+            with _readable(path), open(path, "rb"):
+                pass
+
     def sizes(self) -> dict[str, int]:
         """How long each file is now, by identity."""
         return {_identity(stat): stat.st_size for _, stat in self._files({})}
 
     def latest(self, after: Offset, within: Mapping[str, int] | None = None) -> Offset:
-        """The places after one more batch: path to identity, bytes read, and a sum of the first bytes.
+        """The places after one more batch: path to identity, bytes read, a sum of the first bytes, and when it changed.
 
         ``within`` bounds it: nothing is read beyond these sizes.
         """
@@ -44,16 +53,27 @@ class Follower:
         budget = self.max_bytes
         places: Offset = {}
         for path, stat in self._files(after):
-            known = before.get(_identity(stat))
-            at = until = _position(path, stat, known)
-            size = stat.st_size if within is None else min(stat.st_size, within.get(_identity(stat), 0))
-            if budget > 0 and at < size:
-                until = self._end(path, stat, at, size, budget)
-                budget -= until - at
-            if known is not None and until == at == known["at"]:
-                places[path] = known
-            else:
-                places[path] = {"id": _identity(stat), "at": until, "from": at, "head": _head(path, until)}
+            identity = _identity(stat)
+            known = before.get(identity)
+            if known is not None and (stat.st_size, stat.st_mtime_ns) == (known["at"], known.get("mtime")):
+                places[path] = _place(stat, known["at"], known["at"], known["head"])
+                continue
+            with _readable(path), open(path, "rb") as file:
+                stat = os.fstat(file.fileno())
+                if _identity(stat) != identity:
+                    continue  # the name went to another file meanwhile: both are looked at the next time
+                at = until = _position(file, stat, known)
+                size = stat.st_size if within is None else min(stat.st_size, within.get(identity, 0))
+                if budget > 0 and at < size:
+                    until = self._end(file, stat, at, size, budget)
+                    budget -= until - at
+                places[path] = _place(stat, at, until, _head(file, until))
+        found = {place["id"] for place in places.values()}
+        for path, place in after.items():
+            # A file that was renamed while we looked is not gone: its place is kept until the next look.
+            if place["id"] not in found and "missing" not in place:
+                name = f"{path}#{place['id']}" if path in places else path
+                places[name] = {**place, "from": place["at"], "missing": True}
         # Only what changed makes a batch; "from" is where this batch begins in the file.
         return after if _same(places, after) else places
 
@@ -65,30 +85,31 @@ class Follower:
             if place["from"] < place["at"] and (known is None or known != place):
                 yield path, place
 
-    def lines(self, path: str, place: Offset) -> Iterator[tuple[int, bytes]]:
+    def open(self, path: str, place: Offset) -> BinaryIO | None:
+        """A file, whatever its name is now; None, and a warning, when it is gone."""
+        for candidate in (path, *_neighbours(path), *glob.iglob(self.pattern, recursive=True)):
+            if not _is(candidate, place["id"]):
+                continue
+            with _readable(candidate):
+                file = open(candidate, "rb")  # noqa: SIM115 - the caller closes it
+                same = _identity(os.fstat(file.fileno())) == place["id"]
+                if same and _head(file, place["at"]) == place["head"]:
+                    return file
+                file.close()
+        log.warning("%s is gone before it was read: %d bytes are lost", path, place["at"] - place["from"])
+        return None
+
+    def lines(self, file: BinaryIO, place: Offset) -> Iterator[tuple[int, bytes]]:
         """The lines of a stretch with their places."""
-        with open(path, "rb") as file:
-            file.seek(place["from"])
-            at = int(place["from"])
+        with _readable(file.name):
+            at = file.seek(place["from"])
             while at < place["at"]:
                 line = file.readline(place["at"] - at)
                 if not line:
-                    log.warning("%s became shorter before it was read: what is missing is lost", path)
+                    log.warning("%s became shorter before it was read: what is missing is lost", file.name)
                     return
                 yield at, line
                 at += len(line)
-
-    def find(self, path: str, place: Offset) -> str | None:
-        """The name a file has now, or None, and a warning, when it is gone."""
-        for candidate in (path, *_neighbours(path), *glob.iglob(self.pattern, recursive=True)):
-            try:
-                stat = os.stat(candidate)
-            except OSError:
-                continue
-            if _identity(stat) == place["id"] and _head(candidate, place["at"]) == place["head"]:
-                return candidate
-        log.warning("%s is gone before it was read: %d bytes are lost", path, place["at"] - place["from"])
-        return None
 
     def _files(self, after: Offset) -> list[tuple[str, os.stat_result]]:
         """Oldest first. Names that begin with a dot or an underscore are somebody's work in progress."""
@@ -99,40 +120,49 @@ class Follower:
         # A log that was rotated out of the pattern is still beside the others, and perhaps not read to its end.
         for path, place in after.items():
             if place["id"] not in found:
-                aside: dict[str, tuple[str, os.stat_result]] = {}
                 for neighbour in _neighbours(path):
-                    _add(aside, neighbour)
-                if place["id"] in aside:
-                    found[place["id"]] = aside[place["id"]]
+                    if _is(neighbour, place["id"]):
+                        _add(found, neighbour)
         return sorted(found.values(), key=lambda each: (each[1].st_mtime_ns, each[0]))
 
-    def _end(self, path: str, stat: os.stat_result, at: int, size: int, budget: int) -> int:
+    def _end(self, file: BinaryIO, stat: os.stat_result, at: int, size: int, budget: int) -> int:
         if self.whole:
-            return stat.st_size if _is_complete_parquet(path) else at
-        with open(path, "rb") as file:
-            end = _last_newline(file.fileno(), at, min(size, at + budget))
-            if end > at:
-                return end
-            file.seek(at)
-            line = file.readline()
+            return stat.st_size if _is_complete_parquet(file) else at
+        end = _last_newline(file.fileno(), at, min(size, at + budget))
+        if end > at:
+            return end
+        file.seek(at)
+        line = file.readline()
         if line.endswith(b"\n") or time.time() - stat.st_mtime >= self.line_timeout:
             return at + len(line)
         return at
 
 
-def _position(path: str, stat: os.stat_result, known: Offset | None) -> int:
+def _place(stat: os.stat_result, start: int, end: int, head: int) -> Offset:
+    return {"id": _identity(stat), "from": start, "at": end, "head": head, "mtime": stat.st_mtime_ns}
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """A file that went away is another's matter; one that is there and cannot be read must not be passed over."""
+    try:
+        yield
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ConnectorError(
+            f"{path} cannot be read: {error.strerror}; let this user read it, or leave it out of source.path"
+        ) from error
+
+
+def _position(file: BinaryIO, stat: os.stat_result, known: Offset | None) -> int:
     if known is None or stat.st_size < known["at"]:
         return 0
-    same = stat.st_size == known["at"] or _head(path, known["at"]) == known["head"]
-    return int(known["at"]) if same else 0
+    return int(known["at"]) if _head(file, known["at"]) == known["head"] else 0
 
 
-def _head(path: str, length: int) -> int:
-    try:
-        with open(path, "rb") as file:
-            return zlib.crc32(file.read(min(length, _HEAD)))
-    except FileNotFoundError:
-        return 0
+def _head(file: BinaryIO, length: int) -> int:
+    return zlib.crc32(os.pread(file.fileno(), min(length, _HEAD), 0))
 
 
 def _last_newline(descriptor: int, start: int, end: int) -> int:
@@ -146,13 +176,9 @@ def _last_newline(descriptor: int, start: int, end: int) -> int:
     return start
 
 
-def _is_complete_parquet(path: str) -> bool:
-    with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        if size < 12:
-            return False
-        file.seek(-4, os.SEEK_END)
-        return file.read(4) == b"PAR1"
+def _is_complete_parquet(file: BinaryIO) -> bool:
+    size = file.seek(0, os.SEEK_END)
+    return size >= 12 and os.pread(file.fileno(), 4, size - 4) == b"PAR1"
 
 
 def _same(places: Offset, after: Offset) -> bool:
@@ -162,12 +188,18 @@ def _same(places: Offset, after: Offset) -> bool:
 
 
 def _add(found: dict[str, tuple[str, os.stat_result]], path: str) -> None:
-    try:
+    with _readable(path):
         stat = os.stat(path)
-    except FileNotFoundError:
-        return
-    if S_ISREG(stat.st_mode):
-        found[_identity(stat)] = path, stat
+        if S_ISREG(stat.st_mode):
+            found[_identity(stat)] = path, stat
+
+
+def _is(path: str, identity: str) -> bool:
+    """Whether this is the file; a name that cannot even be looked at is somebody else's."""
+    try:
+        return _identity(os.stat(path)) == identity
+    except OSError:
+        return False
 
 
 def _identity(stat: os.stat_result) -> str:

@@ -1,4 +1,4 @@
-"""Files named after the offsets they hold: ``<topic>-<partition>-<first>-<next>.<format>``.
+"""Files named after the offsets they hold: ``<topic>@<its id>-<partition>-<first>-<next>.<format>``.
 
 A file appears whole, under its final name, and says that this directory has all records of its topic partition up
 to ``next``. So the names are the ledger: who writes again, after a crash or from a lost checkpoint, skips what is covered.
@@ -10,7 +10,8 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Literal, Protocol
 
@@ -21,11 +22,12 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from headrace.connectors.base import METADATA
+from headrace.connectors.errors import ConnectorError, one_line
 from headrace.connectors.topic import to_json
 
 Format = Literal["json", "csv", "text", "parquet"]
 _NAME = re.compile(
-    r"(?P<topic>.+)-(?P<partition>\d{5,})-(?P<first>\d{20})-(?P<next>\d{20})\.(?P<ext>[a-z.]+)"
+    r"(?P<origin>.+)-(?P<partition>\d{5,})-(?P<first>\d{20})-(?P<next>\d{20})\.(?P<ext>[a-z.]+)"
 )
 _EXTENSIONS = {"json": "jsonl", "csv": "csv", "text": "txt", "parquet": "parquet"}
 SHOWN = ("_topic", "_partition", "_offset", "_timestamp", "_key")
@@ -34,14 +36,15 @@ SHOWN = ("_topic", "_partition", "_offset", "_timestamp", "_key")
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    topic: str
+    origin: str
+    """A chunk's: the topic and, where topics have ids, its id."""
     partition: int
     first: int
     next: int
     extension: str
 
     def __str__(self) -> str:
-        return f"{self.topic}-{self.partition:05d}-{self.first:020d}-{self.next:020d}.{self.extension}"
+        return f"{self.origin}-{self.partition:05d}-{self.first:020d}-{self.next:020d}.{self.extension}"
 
 
 def parse(base: str) -> Name | None:
@@ -49,18 +52,47 @@ def parse(base: str) -> Name | None:
     if match is None:
         return None
     return Name(
-        match["topic"], int(match["partition"]), int(match["first"]), int(match["next"]), match["ext"]
+        match["origin"], int(match["partition"]), int(match["first"]), int(match["next"]), match["ext"]
     )
+
+
+@contextmanager
+def writable(uri: str) -> Iterator[None]:
+    """What the file system refuses, in a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise ConnectorError(
+            f"sink.path is {uri}, which cannot be written to ({one_line(error)}): check that it is a directory, that this user "
+            "may write there, and that there is space"
+        ) from error
 
 
 class Place:
     """A directory tree on any file system that Arrow knows, by URI or by path."""
 
     def __init__(self, uri: str) -> None:
-        if "://" in uri:
-            self.files, self.root = pa.fs.FileSystem.from_uri(uri)
-        else:
+        if "://" not in uri:
             self.files, self.root = pa.fs.LocalFileSystem(), os.path.abspath(uri)
+            return
+        try:
+            self.files, self.root = pa.fs.FileSystem.from_uri(uri)
+        except (OSError, ValueError) as error:
+            raise ConnectorError(f"the path {uri} cannot be used: {one_line(error)}") from None
+
+    def check(self) -> None:
+        """Whether files could be made here, as far as can be seen without making one; OSError if not."""
+        if not isinstance(self.files, pa.fs.LocalFileSystem):
+            self.files.get_file_info(self.root)
+            return
+        there = self.root
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        if not os.path.isdir(there):
+            raise NotADirectoryError(f"{there} is not a directory")
+        effective = os.access in os.supports_effective_ids
+        if not os.access(there, os.W_OK | os.X_OK, effective_ids=effective):
+            raise PermissionError(f"{there} is not this user's to write")
 
     def names(self, directory: str) -> list[Name]:
         selector = pa.fs.FileSelector(self.path(directory), allow_not_found=True)
@@ -119,13 +151,13 @@ class Landing:
         self._covered: dict[tuple[str, str, int], int] = {}
 
     def add(
-        self, directory: str, topic: str, partition: int, first: int, next: int, rows: pa.RecordBatch
+        self, directory: str, origin: str, partition: int, first: int, next: int, rows: pa.RecordBatch
     ) -> None:
         """Rows of one topic partition for one directory; ``first`` and ``next`` say what they cover."""
-        key = directory, topic, partition
+        key = directory, origin, partition
         if key not in self._covered:
             names = self._place.names(directory)
-            mine = [name.next for name in names if (name.topic, name.partition) == (topic, partition)]
+            mine = [name.next for name in names if (name.origin, name.partition) == (origin, partition)]
             self._covered[key] = max(mine, default=0)
         covered = self._covered[key]
         if first < covered:
@@ -141,9 +173,9 @@ class Landing:
 
     def finish(self) -> None:
         for place, file in list(self._open.items()):
-            directory, topic, partition = place
+            directory, origin, partition = place
             file.close()
-            name = Name(topic, partition, file.first, file.next, _EXTENSIONS[self._format])
+            name = Name(origin, partition, file.first, file.next, _EXTENSIONS[self._format])
             self._place.publish(file.temporary, self._place.path(directory, str(name)))
             del self._open[place]  # What is published is not discarded when a later one fails.
 

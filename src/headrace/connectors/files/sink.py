@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from headrace.connectors.base import Chunk, Sink
 from headrace.connectors.errors import ConnectorError, Rejected
-from headrace.connectors.files.landing import Landing, Place
+from headrace.connectors.files.landing import Landing, Place, writable
 from headrace.connectors.settings import setting
 
 if TYPE_CHECKING:
@@ -36,11 +36,18 @@ class FilesSink(Sink):
     def identity(self) -> dict[str, object]:
         return {"path": self.settings.path}
 
-    def prepare(self, schema: StructType) -> None:
+    def check(self) -> None:
+        with writable(self.settings.path):
+            Place(self.settings.path).check()
+
+    def check_schema(self, schema: StructType) -> None:
         nested = [field.name for field in schema if field.dataType.typeName() in ("struct", "array", "map")]
         if self.settings.format == "csv" and nested:
             raise ConnectorError(f"CSV has no place for the nested field {nested[0]}: use json or parquet")
-        Place(self.settings.path).clean("")
+
+    def prepare(self, schema: StructType) -> None:
+        with writable(self.settings.path):
+            Place(self.settings.path).clean("")
 
     def open(self) -> None:
         self._landing = Landing(Place(self.settings.path), self.settings.format, self.settings.metadata)
@@ -51,10 +58,12 @@ class FilesSink(Sink):
             broken = rows.filter(pc.match_substring(rows["_value"], "\n"))
             if broken.num_rows:
                 raise Rejected(dict.fromkeys(broken["_offset"].to_pylist(), "its value has several lines"))
-        self._landing.add("", chunk.topic, chunk.partition, chunk.first, chunk.next, rows)
+        with writable(self.settings.path):
+            self._landing.add("", chunk.origin, chunk.partition, chunk.first, chunk.next, rows)
 
     def finish(self) -> None:
-        self._landing.finish()
+        with writable(self.settings.path):
+            self._landing.finish()
 
     def close(self) -> None:
         self._landing.discard()

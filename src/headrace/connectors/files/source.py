@@ -7,16 +7,16 @@ the files under the same path.
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from headrace.connectors.base import BadRow, Offset, PolledSource, Raw, Row
 from headrace.connectors.errors import ConnectorError
 from headrace.connectors.files.follow import Follower
 from headrace.connectors.settings import Seconds, setting
+from headrace.connectors.topic import read_json
 
 _TASKS = 16
 _TYPES: dict[str, Callable[[str], object]] = {
@@ -47,8 +47,8 @@ class FilesSettings:
     def problems(self) -> Iterator[str]:
         if self.format == "csv" and not self.header and not self.columns:
             yield "columns is missing: with header = false the columns need names"
-        if len(self.delimiter) != 1:
-            yield f"delimiter is {self.delimiter!r}: it must be one character"
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            yield f"delimiter is {self.delimiter!r}: it must be one character, and no quote or line end"
         for name, kind in self.types.items():
             if kind not in _TYPES:
                 yield f"types.{name} is {kind!r}: choose {', '.join(_TYPES)}"
@@ -65,12 +65,8 @@ class FilesSource(PolledSource):
         self._within: dict[str, int] | None = None
 
     def check(self) -> None:
-        parent = self.settings.path.split("*")[0]
-        directory = parent if os.path.isdir(parent) else os.path.dirname(parent) or "."
-        if not os.path.isdir(directory):
-            raise ConnectorError(
-                f"source.path is {self.settings.path!r}, but there is no directory {directory}"
-            )
+        check_directory(self.settings.path)
+        self._follower().check()
 
     def identity(self) -> dict[str, object]:
         return {"path": self.settings.path, "format": self.settings.format}
@@ -93,9 +89,10 @@ class FilesSource(PolledSource):
         follower = self._follower()
         read = {"json": self._json, "csv": self._csv, "text": self._text, "parquet": self._parquet}
         for path, place in until.items():
-            now = follower.find(path, place)
-            if now is not None:
-                yield from read[self.settings.format](follower, now, place)
+            file = follower.open(path, place)
+            if file is not None:
+                with file:
+                    yield from read[self.settings.format](follower, file, place)
 
     def _follower(self) -> Follower:
         path = self.settings.path
@@ -107,36 +104,42 @@ class FilesSource(PolledSource):
             line_timeout=self.settings.line_timeout,
         )
 
-    def _text(self, follower: Follower, path: str, place: Offset) -> Iterator[Row]:
-        for _, line in follower.lines(path, place):
+    def _text(self, follower: Follower, file: BinaryIO, place: Offset) -> Iterator[Row]:
+        for _, line in follower.lines(file, place):
             value = line.rstrip(b"\r\n")
             yield Raw(value, {"value": value})
 
-    def _json(self, follower: Follower, path: str, place: Offset) -> Iterator[Row]:
-        for at, line in follower.lines(path, place):
+    def _json(self, follower: Follower, file: BinaryIO, place: Offset) -> Iterator[Row]:
+        for at, line in follower.lines(file, place):
             value = line.strip()
             if not value:
                 continue
             try:
-                fields = json.loads(value)
+                fields = read_json(value)
             except ValueError as error:
-                yield BadRow(value, f"{path} at byte {at} is not JSON: {error}")
+                yield BadRow(value, f"{file.name} at byte {at} is not JSON: {error}")
                 continue
             if isinstance(fields, dict):
                 yield Raw(value, fields)
             else:
-                yield BadRow(value, f"{path} at byte {at} is not a JSON object")
+                yield BadRow(value, f"{file.name} at byte {at} is not a JSON object")
 
-    def _csv(self, follower: Follower, path: str, place: Offset) -> Iterator[Row]:
+    def _csv(self, follower: Follower, file: BinaryIO, place: Offset) -> Iterator[Row]:
         columns = list(self.settings.columns)
-        if self.settings.header:
-            with open(path, "rb") as file:
-                header = file.readline().decode("utf-8-sig", "replace")
-            columns = columns or next(csv.reader([header], delimiter=self.settings.delimiter), [])
-        for at, line in follower.lines(path, place):
+        if self.settings.header and not columns:
+            file.seek(0)
+            header = file.readline().decode("utf-8-sig", "replace")
+            try:
+                columns = next(csv.reader([header], delimiter=self.settings.delimiter), [])
+            except csv.Error as error:
+                yield BadRow(
+                    header.encode(), f"{file.name} does not begin with the names of columns: {error}"
+                )
+                return
+        for at, line in follower.lines(file, place):
             if (at == 0 and self.settings.header) or not line.strip():
                 continue
-            yield self._csv_row(columns, path, at, line)
+            yield self._csv_row(columns, file.name, at, line)
 
     def _csv_row(self, columns: list[str], path: str, at: int, line: bytes) -> Row:
         where = f"{path} at byte {at}"
@@ -158,9 +161,31 @@ class FilesSource(PolledSource):
                 return BadRow(line, f"{where} has {row[name]!r} in {name}, which is not {kind}")
         return row
 
-    def _parquet(self, follower: Follower, path: str, place: Offset) -> Iterator[Row]:
-        import pyarrow.parquet as pq
+    def _parquet(self, follower: Follower, file: BinaryIO, place: Offset) -> Iterator[Row]:
+        return read_parquet(file, file.name)
 
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=5_000):
-                yield from batch.to_pylist()
+
+def check_directory(path: str) -> None:
+    """Whether a path or pattern lies in a directory that can be looked into."""
+    fixed = path.split("*")[0].split("?")[0].split("[")[0]
+    directory = fixed if os.path.isdir(fixed) else os.path.dirname(fixed) or "."
+    if not os.path.isdir(directory):
+        raise ConnectorError(f"source.path is {path!r}, but there is no directory {directory}")
+    try:
+        os.scandir(directory).close()
+    except OSError as error:
+        raise ConnectorError(
+            f"source.path is {path!r}, but {directory} cannot be looked into: {error.strerror}; let this user read it"
+        ) from None
+
+
+def read_parquet(file: BinaryIO, name: str) -> Iterator[Row]:
+    """A file's rows; one that only looks like Parquet is a single bad row."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        for batch in pq.ParquetFile(file).iter_batches(batch_size=5_000):
+            yield from batch.to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        yield BadRow(name.encode(), f"{name} is no Parquet file that can be read: {error}")

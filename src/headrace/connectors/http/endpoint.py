@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import uvicorn
 
 from headrace.client.pace import Pace
 from headrace.connectors.base import Running, Service
-from headrace.connectors.errors import ConnectorError
+from headrace.connectors.errors import ConnectorError, one_line
 from headrace.connectors.http.gateway import Gateway, Limits
 from headrace.connectors.settings import Seconds, setting
 from headrace.connectors.topic import TopicOut, connection
@@ -51,6 +52,17 @@ class HttpEndpoint(Service):
     summary = "An HTTP endpoint that takes records in and answers when every in-sync replica has them."
     Settings = EndpointSettings
     settings: EndpointSettings
+
+    def check(self) -> None:
+        certificate, key = self.settings.certificate, self.settings.private_key
+        if certificate is not None:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+            except OSError as error:
+                raise ConnectorError(
+                    f"source.certificate and source.private_key cannot be used ({one_line(error)}): name a PEM file with the "
+                    "chain, and one with its key"
+                ) from None
 
     def start(self, topic: TopicOut) -> Running:
         return Listening(self.name, self.settings, self.gateway(topic))
@@ -134,11 +146,13 @@ class Listening(Running):
     def _serve(self) -> None:
         try:
             self._server.run(sockets=[self._socket])
-        except SystemExit:
-            self._failure = ConnectorError(f"{self._name} could not start: see the log above for its reason")
-        finally:
-            self._socket.close()
-            self._up.set()
+            why = self._gateway.failure
+        except (SystemExit, Exception) as error:
+            why = self._gateway.failure or f"{type(error).__name__}: {one_line(error)}"
+        if why is not None:
+            self._failure = ConnectorError(f"{self._name} could not start: {why}")
+        self._socket.close()
+        self._up.set()
 
 
 class _Server(uvicorn.Server):

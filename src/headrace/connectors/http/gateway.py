@@ -69,6 +69,8 @@ class Gateway:
         timeout: float = 10.0,
     ) -> None:
         self.counts = Counts()
+        self.failure: str | None = None
+        """Why it could not start."""
         self._topics = list(topics)
         self._key = key
         self._key_header = key_header.lower().encode()
@@ -98,7 +100,8 @@ class Gateway:
                 try:
                     self._producer = AsyncProducer(self._settings)
                 except ClientError as error:
-                    await send({"type": "lifespan.startup.failed", "message": str(error)})
+                    self.failure = str(error)
+                    await send({"type": "lifespan.startup.failed", "message": self.failure})
                     return
                 await send({"type": "lifespan.startup.complete"})
             elif event == "lifespan.shutdown":

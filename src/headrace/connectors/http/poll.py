@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,9 @@ from urllib.parse import urlencode, urljoin
 
 from headrace.connectors.base import Offset, PolledSource, Row
 from headrace.connectors.errors import ConnectorError
-from headrace.connectors.http.client import pool, request
+from headrace.connectors.http.client import header_problems, pool, request, url_problems
 from headrace.connectors.settings import Seconds, setting
+from headrace.connectors.topic import read_json
 
 _PAGES = 10_000
 
@@ -46,8 +48,8 @@ class PollSettings:
     timeout: Seconds = setting("How long an answer may take.", default=30.0, minimum=0.1)
 
     def problems(self) -> Iterator[str]:
-        if not self.url.startswith(("http://", "https://")):
-            yield f"url is {self.url!r}: it must begin with http:// or https://"
+        yield from url_problems(self.url)
+        yield from header_problems(self.headers)
         if (self.cursor_field is None) != (self.cursor_param is None):
             yield "cursor_field and cursor_param belong together: give both or none"
         if self.cursor_start is not None and self.cursor_field is None:
@@ -66,7 +68,10 @@ class HttpPollSource(PolledSource):
         self._asked = False
 
     def check(self) -> None:
-        self._records(self.settings.cursor_start)
+        first = self.settings.cursor_start
+        for record in self._records(first):
+            if self.settings.cursor_field is not None:
+                _is_after(_cursor(record, self.settings.cursor_field), first)
 
     def identity(self) -> dict[str, object]:
         return {"url": self.settings.url}
@@ -129,7 +134,7 @@ class HttpPollSource(PolledSource):
                 f"{self.settings.url} answered {answer.status}: check source.url and source.headers"
             )
         try:
-            return json.loads(answer.data)
+            return read_json(answer.data)
         except ValueError as error:
             raise ConnectorError(f"{self.settings.url} did not answer with JSON: {error}") from None
 
@@ -151,8 +156,10 @@ def _at(document: object, path: str) -> object:
 
 def _cursor(record: dict[str, Any], field: str) -> int | float | str:
     value = _at(record, field)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number and not isinstance(value, str):
         raise ConnectorError(f"a record has no number or text in {field}, which is source.cursor_field")
+    assert isinstance(value, int | float | str)
     return value
 
 
@@ -160,9 +167,20 @@ def _order(cursor: int | float | str) -> tuple[int, float, str]:
     return (0, cursor, "") if isinstance(cursor, int | float) else (1, 0, cursor)
 
 
+def _number(start: str) -> int | float:
+    for kind in (int, float):
+        try:
+            return kind(start)
+        except ValueError:
+            continue
+    raise ConnectorError(
+        f"source.cursor_start is {start!r}, but source.cursor_field has numbers: give it a number, or leave it out"
+    )
+
+
 def _is_after(cursor: int | float | str, other: object) -> bool:
     if other is None:
         return True
     if isinstance(cursor, int | float) and isinstance(other, str):
-        other = float(other)  # cursor_start is text in the file
+        other = _number(other)  # cursor_start is text in the file
     return _order(cursor) > _order(other)  # type: ignore[arg-type]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headrace.connectors.topic import key_of, to_json
+from headrace.connectors.topic import key_of, read_json, to_json
 
 
 class BadRequest(ValueError):
@@ -42,7 +41,7 @@ def read(body: bytes, content_type: str, key_fields: tuple[str, ...], key: bytes
 
 def _parse(data: bytes, what: str) -> object:
     try:
-        return json.loads(data)
+        return read_json(data)
     except ValueError as error:
         raise BadRequest(f"{what} not JSON: {error}") from None
 

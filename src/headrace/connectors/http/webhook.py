@@ -5,15 +5,15 @@ At least once: after a crash the last requests come again, with the same Idempot
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from headrace.connectors.base import Chunk, Sink
 from headrace.connectors.errors import Rejected
-from headrace.connectors.http.client import pool, request
+from headrace.connectors.http.client import check_listens, header_problems, pool, request, url_problems
 from headrace.connectors.settings import Seconds, setting
+from headrace.connectors.topic import read_json
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,10 @@ class WebhookSettings:
     timeout: Seconds = setting("How long an answer may take.", default=30.0, minimum=0.1)
 
     def problems(self) -> Iterator[str]:
-        if not self.url.startswith(("http://", "https://")):
-            yield f"url is {self.url!r}: it must begin with http:// or https://"
+        yield from url_problems(self.url)
+        yield from header_problems(self.headers)
+        if not self.content_type.isascii() or not self.content_type.isprintable():
+            yield f"content_type is {self.content_type!r}: write a media type, such as application/json"
         if self.batch > 1 and self.content_type != "application/json":
             yield f"batch is {self.batch}, but only JSON values go together: use batch = 1"
 
@@ -45,6 +47,9 @@ class WebhookSink(Sink):
         super().__init__(name, settings)
         self._sent: dict[tuple[str, int], int] = {}
 
+    def check(self) -> None:
+        check_listens(self.settings.url, self.settings.timeout)
+
     def identity(self) -> dict[str, object]:
         return {"url": self.settings.url.split("?")[0]}
 
@@ -56,7 +61,7 @@ class WebhookSink(Sink):
 
     def write(self, chunk: Chunk) -> None:
         # A chunk that comes again, because the receiver was away or refused a record, goes on where it stopped.
-        place = chunk.topic, chunk.partition
+        place = chunk.origin, chunk.partition
         rows = [
             row
             for row in chunk.rows.select(["_offset", "_key", "_value"]).to_pylist()
@@ -72,7 +77,7 @@ class WebhookSink(Sink):
         headers = {
             "Content-Type": self.settings.content_type,
             **self.settings.headers,
-            "Idempotency-Key": f"{self.name}/{chunk.topic}/{chunk.partition}/{offsets}",
+            "Idempotency-Key": f"{self.name}/{chunk.origin}/{chunk.partition}/{offsets}",
             "Headrace-Topic": chunk.topic,
             "Headrace-Partition": str(chunk.partition),
             "Headrace-Offset": offsets,
@@ -98,7 +103,7 @@ class WebhookSink(Sink):
         broken = {}
         for row in rows:
             try:
-                json.loads(row["_value"])
+                read_json(row["_value"])
             except ValueError as error:
                 broken[row["_offset"]] = f"its value is not JSON: {error}"
         if broken:

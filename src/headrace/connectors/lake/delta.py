@@ -9,18 +9,21 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction
 
 from headrace.connectors.base import Chunk
-from headrace.connectors.errors import ConnectorError
+from headrace.connectors.errors import ConnectorError, one_line
 from headrace.connectors.files.landing import Place, shown
 from headrace.connectors.lake.partitions import Partitioning, directory
 
@@ -30,6 +33,8 @@ class Written:
     """What a task made, for the driver to commit."""
 
     files: list[AddAction] = field(default_factory=list)
+    found: dict[str, int] = field(default_factory=dict)
+    """The offsets that the table had, by mark, and what they become with these files."""
     reached: dict[str, int] = field(default_factory=dict)
 
 
@@ -38,17 +43,19 @@ class DeltaWriter:
 
     def __init__(self, connector: str, path: str, partitioning: Partitioning, metadata: bool) -> None:
         self._connector = connector
-        self._table = DeltaTable(path)
+        with answering(path):
+            self._table = DeltaTable(path)
         self._place = Place(path)
         self._partitioning = partitioning
         self._metadata = metadata
         self._open: dict[str, _OpenFile] = {}
+        self._found: dict[str, int] = {}
         self._reached: dict[str, int] = {}
 
     def write(self, chunk: Chunk, rows: pa.RecordBatch) -> None:
-        mark = f"headrace/{self._connector}/{chunk.topic}/{chunk.partition}"
+        mark = f"headrace/{self._connector}/{chunk.origin}/{chunk.partition}"
         if mark not in self._reached:
-            self._reached[mark] = self._table.transaction_version(mark) or 0
+            self._found[mark] = self._reached[mark] = self._table.transaction_version(mark) or 0
         if chunk.first < self._reached[mark]:
             rows = rows.filter(pc.greater_equal(rows["_offset"], self._reached[mark]))
         self._reached[mark] = max(self._reached[mark], chunk.next)
@@ -59,7 +66,7 @@ class DeltaWriter:
     def finish(self) -> Written:
         files = [self._close(file) for file in self._open.values()]
         self._open.clear()
-        return Written(files, self._reached)
+        return Written(files, self._found, self._reached)
 
     def discard(self) -> None:
         for file in self._open.values():
@@ -102,23 +109,54 @@ class _OpenFile:
         self.stream.close()
 
 
-def create(path: str, schema: pa.Schema, partitioning: Partitioning) -> None:
-    """Make the table if it is missing; if it is there, it must have these columns and partitions."""
-    wanted = pa.schema([*schema, *partitioning.fields])
+@contextmanager
+def answering(path: str) -> Iterator[None]:
+    """What the library refuses, in a sentence."""
     try:
-        table = DeltaTable(path)
-    except TableNotFoundError:
-        DeltaTable.create(path, wanted, mode="ignore", partition_by=partitioning.columns or None)
-        return
+        yield
+    except (DeltaError, OSError, ValueError) as error:
+        told = one_line(str(error).partition("\n")[0])
+        raise ConnectorError(f"the Delta table {path} cannot be used: {told}") from error
+
+
+def check(path: str, schema: pa.Schema, partitioning: Partitioning) -> bool:
+    """Whether the table is there; if it is, it must have these columns and partitions."""
+    with answering(path):
+        try:
+            table = DeltaTable(path)
+        except TableNotFoundError:
+            return False
     if table.metadata().partition_columns != partitioning.columns:
         raise ConnectorError(
             f"the Delta table {path} is partitioned by {', '.join(table.metadata().partition_columns) or 'nothing'}, and "
             f"sink.partition asks for {', '.join(partitioning.columns) or 'nothing'}"
         )
-    known = [column.name for column in table.schema().fields]
-    missing = [name for name in wanted.names if name not in known]
-    if missing:
-        raise ConnectorError(f"the Delta table {path} has no column {missing[0]}: it has {', '.join(known)}")
+    known = {column.name: column.type for column in table.schema().fields}
+    for column in Schema.from_arrow(_whole(schema, partitioning)).fields:
+        if column.name not in known:
+            raise ConnectorError(
+                f"the Delta table {path} has no column {column.name}: it has {', '.join(known)}"
+            )
+        there = known[column.name]
+        if isinstance(there, PrimitiveType) and there != column.type:
+            given = column.type.type if isinstance(column.type, PrimitiveType) else "nested"
+            raise ConnectorError(
+                f"the Delta table {path} has {there.type} in the column {column.name}, and topic.schema has {given}: "
+                "make them the same"
+            )
+    return True
+
+
+def create(path: str, schema: pa.Schema, partitioning: Partitioning) -> None:
+    """Make the table if it is missing."""
+    if not check(path, schema, partitioning):
+        with answering(path):
+            whole = _whole(schema, partitioning)
+            DeltaTable.create(path, whole, mode="ignore", partition_by=partitioning.columns or None)
+
+
+def _whole(schema: pa.Schema, partitioning: Partitioning) -> pa.Schema:
+    return pa.schema([*schema, *partitioning.fields])
 
 
 def commit(path: str, partitioning: Partitioning, written: list[Written]) -> None:
@@ -126,8 +164,13 @@ def commit(path: str, partitioning: Partitioning, written: list[Written]) -> Non
     marks = [Transaction(mark, offset) for one in written for mark, offset in one.reached.items()]
     if not files:
         return
-    table = DeltaTable(path)
-    try:
+    with answering(path):
+        table = DeltaTable(path)
+        for mark, offset in (found for one in written for found in one.found.items()):
+            if (table.transaction_version(mark) or 0) != offset:
+                raise ConnectorError(
+                    f"somebody else writes to the Delta table {path} as this connector: give one of them another name"
+                )
         table.create_write_transaction(
             list(files),
             mode="append",
@@ -135,13 +178,12 @@ def commit(path: str, partitioning: Partitioning, written: list[Written]) -> Non
             partition_by=partitioning.columns or None,
             commit_properties=CommitProperties(app_transactions=marks),
         )
-    except DeltaError as error:
-        raise ConnectorError(f"the Delta table {path} refused the commit: {error}") from error
 
 
 def compact(path: str, target: int, keep_hours: int) -> dict[str, Any]:
     """Merge small files and drop what no version of the last ``keep_hours`` needs."""
-    table = DeltaTable(path)
-    metrics: dict[str, Any] = table.optimize.compact(target_size=target)
-    table.vacuum(retention_hours=keep_hours, dry_run=False, enforce_retention_duration=False)
+    with answering(path):
+        table = DeltaTable(path)
+        metrics: dict[str, Any] = table.optimize.compact(target_size=target)
+        table.vacuum(retention_hours=keep_hours, dry_run=False, enforce_retention_duration=False)
     return metrics

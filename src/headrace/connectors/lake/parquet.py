@@ -7,7 +7,7 @@ superfluous and goes, now or at the next start. A reader between the two steps m
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.fs
@@ -27,7 +27,7 @@ class ParquetWriter:
 
     def write(self, chunk: Chunk, rows: pa.RecordBatch) -> None:
         for values, some in self._partitioning.split(rows):
-            self._landing.add(directory(values), chunk.topic, chunk.partition, chunk.first, chunk.next, some)
+            self._landing.add(directory(values), chunk.origin, chunk.partition, chunk.first, chunk.next, some)
 
     def finish(self) -> None:
         self._landing.finish()
@@ -39,17 +39,28 @@ class ParquetWriter:
 def compact(path: str, target: int) -> int:
     """Merge neighbours into files of about ``target`` bytes; returns how many files there are fewer."""
     place, fewer = Place(path), 0
+    for below, kept in _swept(place):
+        for run in _runs(place, below, kept, target):
+            _merge(place, below, run)
+            fewer += len(run) - 1
+    return fewer
+
+
+def sweep(path: str) -> None:
+    """Finish what a merge that was cut off has left, and delete what writers that were killed have."""
+    for _ in _swept(Place(path)):
+        pass
+
+
+def _swept(place: Place) -> Iterator[tuple[str, list[Name]]]:
+    """Each directory's files by topic partition, in order, without those that others cover."""
     for below in place.directories():
         place.clean(below)
         by_partition: dict[tuple[str, int], list[Name]] = defaultdict(list)
         for name in place.names(below):
-            by_partition[name.topic, name.partition].append(name)
+            by_partition[name.origin, name.partition].append(name)
         for names in by_partition.values():
-            kept = _sweep(place, below, names)
-            for run in _runs(place, below, kept, target):
-                _merge(place, below, run)
-                fewer += len(run) - 1
-    return fewer
+            yield below, _sweep(place, below, names)
 
 
 def _sweep(place: Place, below: str, names: list[Name]) -> list[Name]:
@@ -80,7 +91,7 @@ def _runs(place: Place, below: str, names: list[Name], target: int) -> list[list
 
 
 def _merge(place: Place, below: str, run: Sequence[Name]) -> None:
-    merged = Name(run[0].topic, run[0].partition, run[0].first, run[-1].next, run[0].extension)
+    merged = Name(run[0].origin, run[0].partition, run[0].first, run[-1].next, run[0].extension)
     temporary = place.path(below, f".{merged}.tmp")
     schemas = [pq.read_schema(place.path(below, str(name)), filesystem=place.files) for name in run]
     schema = pa.unify_schemas(schemas)

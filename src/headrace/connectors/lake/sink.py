@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from headrace.connectors.base import METADATA, Chunk, Sink
 from headrace.connectors.errors import ConnectorError
-from headrace.connectors.files.landing import SHOWN
+from headrace.connectors.files.landing import SHOWN, Place, writable
 from headrace.connectors.lake import parquet
 from headrace.connectors.lake.partitions import Partitioning
 from headrace.connectors.settings import setting
@@ -73,7 +73,11 @@ class LakeSink(Sink):
             "partition": self.settings.partition,
         }
 
-    def prepare(self, schema: StructType) -> None:
+    def check(self) -> None:
+        with writable(self.settings.path):
+            Place(self.settings.path).check()
+
+    def check_schema(self, schema: StructType) -> None:
         settings = self.settings
         if settings.time_field is not None:
             kinds = {field.name: field.dataType.typeName() for field in schema}
@@ -87,13 +91,18 @@ class LakeSink(Sink):
                 f"topic.schema has the field {taken.pop()}, which is the name of a partition here"
             )
         if settings.format == "delta":
-            from pyspark.sql.pandas.types import to_arrow_schema
-
             from headrace.connectors.lake import delta
 
-            fields = list(to_arrow_schema(schema, timezone="UTC"))
-            extra = [pa.field(name, _SHOWN_TYPES[name]) for name in SHOWN] if settings.metadata else []
-            delta.create(settings.path, pa.schema([*extra, *fields]), self._partitioning())
+            delta.check(settings.path, self._columns(schema), self._partitioning())
+
+    def prepare(self, schema: StructType) -> None:
+        if self.settings.format == "parquet":
+            with writable(self.settings.path):
+                parquet.sweep(self.settings.path)
+            return
+        from headrace.connectors.lake import delta
+
+        delta.create(self.settings.path, self._columns(schema), self._partitioning())
 
     def open(self) -> None:
         settings = self.settings
@@ -106,10 +115,12 @@ class LakeSink(Sink):
             self._writer = DeltaWriter(self.name, settings.path, self._partitioning(), settings.metadata)
 
     def write(self, chunk: Chunk) -> None:
-        self._writer.write(chunk, chunk.rows.filter(pc.is_valid(chunk.rows["_value"])))
+        with writable(self.settings.path):
+            self._writer.write(chunk, chunk.rows.filter(pc.is_valid(chunk.rows["_value"])))
 
     def finish(self) -> object:
-        return self._writer.finish()
+        with writable(self.settings.path):
+            return self._writer.finish()
 
     def close(self) -> None:
         self._writer.discard()
@@ -119,7 +130,8 @@ class LakeSink(Sink):
         due = settings.compact_every and batch % settings.compact_every == settings.compact_every - 1
         if settings.format == "parquet":
             if due:
-                parquet.compact(settings.path, settings.target_size)
+                with writable(settings.path):
+                    parquet.compact(settings.path, settings.target_size)
             return
         from headrace.connectors.lake import delta
 
@@ -128,6 +140,12 @@ class LakeSink(Sink):
         )
         if due:
             delta.compact(settings.path, settings.target_size, settings.keep_hours)
+
+    def _columns(self, schema: StructType) -> pa.Schema:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        extra = [pa.field(name, _SHOWN_TYPES[name]) for name in SHOWN] if self.settings.metadata else []
+        return pa.schema([*extra, *to_arrow_schema(schema, timezone="UTC")])
 
     def _partitioning(self) -> Partitioning:
         return Partitioning(self.settings.partition, self.settings.time_field or METADATA[3])

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Literal
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from headrace.connectors.base import Offset, PolledSource, Row
-from headrace.connectors.errors import ConnectorError
+from headrace.connectors.errors import ConnectorError, one_line
 from headrace.connectors.files.follow import Follower
 from headrace.connectors.files.landing import Place
+from headrace.connectors.files.source import check_directory, read_parquet
 from headrace.connectors.lake.partitions import UNKNOWN
 from headrace.connectors.settings import setting
 
@@ -33,6 +33,10 @@ class LakeSourceSettings:
     )
     max_bytes: int = setting("parquet: the most to read in one batch.", default=256 << 20, minimum=1)
 
+    def problems(self) -> Iterator[str]:
+        if self.format == "parquet" and "://" in self.path:
+            yield f"path is {self.path!r}: Parquet files are read from a directory, and from a URI only as Delta"
+
 
 class LakeSource(PolledSource):
     delivery = "exactly once"
@@ -48,6 +52,9 @@ class LakeSource(PolledSource):
     def check(self) -> None:
         if self.settings.format == "delta":
             self._table()
+        else:
+            check_directory(f"{self.settings.path.rstrip('/')}/")
+            self._follower().check()
 
     def identity(self) -> dict[str, object]:
         return {"path": self.settings.path, "format": self.settings.format}
@@ -88,13 +95,20 @@ class LakeSource(PolledSource):
         place = Place(self.settings.path)
         for name, about in until.items():
             if self.settings.format == "parquet":
-                found = self._follower().find(name, about)
-                if found is not None:
-                    with open(found, "rb") as local:
-                        yield from _read(local, _from_path(found))
+                local = self._follower().open(name, about)
+                if local is not None:
+                    with local:
+                        yield from _with(read_parquet(local, local.name), _from_path(local.name))
             else:
-                with place.files.open_input_file(place.path(unquote(name))) as file:
-                    yield from _read(file, about)
+                try:
+                    file = place.files.open_input_file(place.path(unquote(name)))
+                except FileNotFoundError:
+                    raise ConnectorError(
+                        f"{name} of {self.settings.path} was vacuumed before it was read: start afresh with --reset, which "
+                        "sends the whole table again"
+                    ) from None
+                with file:
+                    yield from _with(read_parquet(file, name), about)
 
     def _follower(self) -> Follower:
         pattern = f"{self.settings.path.rstrip('/')}/**/*.parquet"
@@ -106,6 +120,10 @@ class LakeSource(PolledSource):
         except TableNotFoundError:
             raise ConnectorError(
                 f"source.path is {self.settings.path}, where there is no Delta table"
+            ) from None
+        except (DeltaError, OSError, ValueError) as error:
+            raise ConnectorError(
+                f"source.path is {self.settings.path}, whose Delta table cannot be read: {one_line(error)}"
             ) from None
 
     def _snapshot(self, version: int) -> dict[str, Any]:
@@ -139,10 +157,9 @@ class LakeSource(PolledSource):
         return added
 
 
-def _read(file: IO[bytes], values: dict[str, Any]) -> Iterator[Row]:
-    for batch in pq.ParquetFile(file).iter_batches(batch_size=5_000):
-        for row in batch.to_pylist():
-            yield {**row, **values}
+def _with(rows: Iterator[Row], values: dict[str, Any]) -> Iterator[Row]:
+    for row in rows:
+        yield {**row, **values} if isinstance(row, Mapping) else row
 
 
 def _from_path(path: str) -> dict[str, str | None]:

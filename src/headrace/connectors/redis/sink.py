@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import redis
-
 from headrace.connectors.base import METADATA, Chunk, Sink
 from headrace.connectors.errors import ConnectorError, Rejected
 from headrace.connectors.redis.settings import connect, reachable
@@ -57,6 +55,15 @@ class RedisSinkSettings:
     def problems(self) -> Iterator[str]:
         if self.ttl is not None and self.structure not in ("string", "hash"):
             yield f"ttl is given, but a {self.structure} keeps its elements: use max_length"
+        try:
+            parts = list(string.Formatter().parse(self.key))
+        except ValueError as error:
+            yield f"key is {self.key!r}, which cannot be read ({error}): write it as order:{{id}}"
+        else:
+            if any(
+                name == "" or spec or conversion for _, name, spec, conversion in parts if name is not None
+            ):
+                yield f"key is {self.key!r}: in brackets stands a field's name and nothing else, as in order:{{id}}"
         if self.max_length is not None and self.structure not in ("list", "stream"):
             yield f"max_length is given, but a {self.structure} has no elements: use ttl"
 
@@ -74,7 +81,7 @@ class RedisSink(Sink):
     def identity(self) -> dict[str, object]:
         return {"key": self.settings.key, "structure": self.settings.structure}
 
-    def prepare(self, schema: Any) -> None:
+    def check_schema(self, schema: Any) -> None:
         known = {*schema.names, *METADATA}
         for _, name, _, _ in string.Formatter().parse(self.settings.key):
             if name is not None and name not in known:
@@ -94,7 +101,7 @@ class RedisSink(Sink):
         self._client.close()
 
     def write(self, chunk: Chunk) -> None:
-        field = f"{chunk.topic}-{chunk.partition}"
+        field = f"{chunk.origin}-{chunk.partition}"
         arguments: list[bytes | str | int] = []
         commands = 0
         for row in chunk.rows.to_pylist():
@@ -108,12 +115,9 @@ class RedisSink(Sink):
 
     def _run(self, field: str, next_offset: int, arguments: list[bytes | str | int]) -> None:
         with reachable(self.settings.url):
-            try:
-                failed = self._script(
-                    keys=[f"headrace:connect:{self.name}"], args=[field, next_offset, *arguments]
-                )
-            except redis.ResponseError as error:
-                raise ConnectorError(f"Redis refused the connector's script: {error}") from error
+            failed = self._script(
+                keys=[f"headrace:connect:{self.name}"], args=[field, next_offset, *arguments]
+            )
         if failed:
             raise Rejected({int(failed[0]): f"Redis refused it: {failed[1].decode()}"})
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
+from headrace.connectors import errors
 from headrace.connectors.errors import ConnectorError, Unavailable
 
 
@@ -16,12 +17,14 @@ def connect(url: str, side: str) -> sa.Engine:
     """An engine that keeps no connections: each task makes its own and closes it."""
     try:
         return sa.create_engine(url, poolclass=NullPool)
-    except sa.exc.ArgumentError:
+    except (sa.exc.NoSuchModuleError, ModuleNotFoundError) as error:
+        raise ConnectorError(
+            f"{side}.url needs a database driver that is not installed ({error}): install it with pip, or correct the url"
+        ) from None
+    except (sa.exc.ArgumentError, ValueError, TypeError):
         raise ConnectorError(
             f"{side}.url is not a database URL: write it as mysql+pymysql://user:${{PASSWORD}}@host/database"
         ) from None
-    except (sa.exc.NoSuchModuleError, ModuleNotFoundError) as error:
-        raise ConnectorError(f"{side}.url needs a database driver that is not installed: {error}") from None
 
 
 def reflect(engine: sa.Engine, table: str, side: str) -> sa.Table:
@@ -44,8 +47,11 @@ def reachable(engine: sa.Engine) -> Iterator[None]:
     except sa.exc.DBAPIError as error:
         if not _may_pass(error):
             raise
-        where = engine.url.render_as_string(hide_password=True)
-        raise Unavailable(f"the database {where} does not answer: {one_line(error)}") from error
+        raise Unavailable(f"the database {_where(engine)} does not answer: {one_line(error)}") from error
+    except TypeError as error:  # an argument in the url that the driver does not have
+        if "unexpected keyword argument" not in str(error) and "invalid keyword" not in str(error):
+            raise
+        raise ConnectorError(f"the url {_where(engine)} cannot be used: {error}") from error
 
 
 @contextmanager
@@ -56,6 +62,14 @@ def answering(engine: sa.Engine) -> Iterator[None]:
             yield
     except sa.exc.DBAPIError as error:
         raise ConnectorError(f"the database refused what was asked: {one_line(error)}") from error
+    except sa.exc.SQLAlchemyError as error:
+        raise ConnectorError(
+            f"the database {_where(engine)} cannot be used: {errors.one_line(error)}"
+        ) from error
+
+
+def _where(engine: sa.Engine) -> str:
+    return engine.url.render_as_string(hide_password=True)
 
 
 def _may_pass(error: sa.exc.DBAPIError) -> bool:
@@ -72,4 +86,4 @@ _PASSING = frozenset({1040, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1203
 
 
 def one_line(error: sa.exc.DBAPIError) -> str:
-    return " ".join(str(error.orig).split())
+    return errors.one_line(error.orig)

@@ -1,6 +1,6 @@
 """SQL tables as a sink: rows and the offset they reach are written in one transaction.
 
-The offset is kept by connector, topic and partition in a small table, so a chunk that comes again, whole or in part,
+The offset is kept by connector, topic (with its id) and partition in a small table, so a chunk that comes again, whole or in part,
 adds nothing, even when Spark's checkpoint is lost.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
@@ -25,6 +25,8 @@ from headrace.connectors.topic import to_json
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+_ORIGIN = sa.LargeBinary(300).with_variant(mysql.VARBINARY(300), "mysql", "mariadb")
+"""A topic's name, of at most 249 bytes, and its id."""
 _SUPPORTED = ("mysql", "mariadb", "postgresql", "sqlite")
 Row = dict[str, Any]
 
@@ -67,10 +69,20 @@ class SqlSink(Sink):
                 f"sink.url names {engine.dialect.name}: this sink writes to MariaDB, MySQL, PostgreSQL and SQLite"
             )
         if not self.settings.create:
-            self._check_columns(reflect(engine, self.settings.table, "sink"), self.settings.key, "sink.key")
+            self._check_table(engine)
 
     def identity(self) -> dict[str, object]:
         return {"table": self.settings.table}
+
+    def check_schema(self, schema: StructType) -> None:
+        missing = [name for name in self.settings.key if name not in schema.names]
+        if missing:
+            raise ConnectorError(
+                f"sink.key names {missing[0]}, but topic.schema has only {', '.join(schema.names)}"
+            )
+        if not self.settings.create:
+            engine = connect(self.settings.url, "sink")
+            self._check_columns(reflect(engine, self.settings.table, "sink"), schema.names, "topic.schema")
 
     def prepare(self, schema: StructType) -> None:
         engine = connect(self.settings.url, "sink")
@@ -78,13 +90,13 @@ class SqlSink(Sink):
             if self.settings.create:
                 self._create(engine, schema)
             _offsets(self.settings.offsets_table).create(engine, checkfirst=True)
-        self._check_columns(reflect(engine, self.settings.table, "sink"), schema.names, "topic.schema")
+        self._check_columns(self._check_table(engine), schema.names, "topic.schema")
 
     def open(self) -> None:
         self._engine = connect(self.settings.url, "sink")
         self._table = reflect(self._engine, self.settings.table, "sink")
         self._offsets = _offsets(self.settings.offsets_table)
-        with reachable(self._engine):
+        with answering(self._engine):
             self._connection = self._engine.connect()
 
     def close(self) -> None:
@@ -95,7 +107,8 @@ class SqlSink(Sink):
         try:
             self._write(chunk, rows, self._apply)
         except sa.exc.StatementError:
-            self._write(chunk, rows, self._apply_one_by_one)
+            with answering(self._engine):
+                self._write(chunk, rows, self._apply_one_by_one)
 
     def _write(self, chunk: Chunk, rows: list[Row], apply: Callable[[list[Row]], None]) -> None:
         with reachable(self._engine), self._connection.begin():
@@ -195,7 +208,23 @@ class SqlSink(Sink):
         return [self._offsets.c[name] == value for name, value in self._names(chunk).items()]
 
     def _names(self, chunk: Chunk) -> dict[str, object]:
-        return {"connector": self.name.encode(), "topic": chunk.topic.encode(), "partition": chunk.partition}
+        return {"connector": self.name.encode(), "topic": chunk.origin.encode(), "partition": chunk.partition}
+
+    def _check_table(self, engine: sa.Engine) -> sa.Table:
+        table = reflect(engine, self.settings.table, "sink")
+        self._check_columns(table, self.settings.key, "sink.key")
+        if self.settings.mode == "upsert":
+            keys = [
+                set(constraint.columns.keys()) for constraint in table.constraints if _is_unique(constraint)
+            ]
+            keys += [set(index.columns.keys()) for index in table.indexes if index.unique]
+            if set(self.settings.key) not in keys:
+                names = ", ".join(self.settings.key)
+                raise ConnectorError(
+                    f"sink.key is {names}, but the table {self.settings.table} has no primary or unique key of just that: an "
+                    'upsert would find no row to replace; add the key, or use mode = "insert"'
+                )
+        return table
 
     def _check_columns(self, table: sa.Table, names: Sequence[str], where: str) -> None:
         missing = [name for name in names if name not in table.c]
@@ -212,12 +241,16 @@ class SqlSink(Sink):
         )
 
 
+def _is_unique(constraint: sa.Constraint) -> TypeGuard[sa.PrimaryKeyConstraint | sa.UniqueConstraint]:
+    return isinstance(constraint, sa.PrimaryKeyConstraint | sa.UniqueConstraint)
+
+
 def _offsets(name: str) -> sa.Table:
     return sa.Table(
         name,
         sa.MetaData(),
         sa.Column("connector", KEY, primary_key=True),
-        sa.Column("topic", KEY, primary_key=True),
+        sa.Column("topic", _ORIGIN, primary_key=True),
         sa.Column("partition", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("next_offset", sa.BigInteger, nullable=False),
         mysql_engine="InnoDB",

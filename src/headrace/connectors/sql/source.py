@@ -58,9 +58,15 @@ class SqlSource(PolledSource):
         self._last: tuple[Any] | None = None
 
     def check(self) -> None:
-        table = self._table(connect(self.settings.url, "source"))
+        engine = connect(self.settings.url, "source")
+        table = self._table(engine)
         for name in self.settings.columns:
             _column(table, name, "columns")
+        highest = self._highest(engine)
+        _pack(highest)
+        if highest is not None and self.settings.where is not None:
+            with answering(engine), engine.connect() as connection:
+                connection.execute(sa.select(*table.c).where(*self._between(table, None, highest)).limit(1))
 
     def identity(self) -> dict[str, object]:
         return {"table": self.settings.table, "column": self.settings.column}
