@@ -105,3 +105,13 @@ def test_a_record_whose_lengths_are_not_true_is_named_and_not_read(column, true,
     decoder = Decoder("topic", 3, pa.schema([SCHEMA.field(column)]), check_crcs=False)
     with pytest.raises(KafkaError, match="between offsets 5 and 5 cannot be read"):
         list(decoder.decode(block, located(block), 0, 9))
+
+
+def test_a_headers_key_that_is_no_text_is_shown_as_java_shows_it():
+    block = build([([(0, None, b"v", [("hh", b"x"), ("fine", None)], 1)], Codec.NONE, False)])
+    decoder = Decoder("topic", 3, pa.schema([SCHEMA.field("headers")]), check_crcs=False)
+    broken = block.replace(b"hh", b"h\xff")
+    (batch,) = decoder.decode(broken, located(broken), 0, 9)
+    assert batch["headers"].to_pylist() == [
+        [{"key": "h\ufffd", "value": b"x"}, {"key": "fine", "value": None}]
+    ]

@@ -61,6 +61,8 @@ def test_columns_keep_the_order_of_the_schema():
         ({"startingOffsets": '{"t":5}'}, "Expected e.g."),
         ({"startingOffsets": '{"t":{"0":-3}}'}, "Expected e.g."),
         ({"startingTimestamp": "noon"}, "Expected a single long value"),
+        ({"endingTimestamp": "-3"}, "Expected a single long value"),
+        ({"failOnRecreatedTopic": "1"}, "true or false"),
         ({"startingOffsets": '{"t":{"0":1}}', "endingOffsets": '{"t":{"1":1}}'}, "same topic-partitions"),
         ({"startingOffsets": '{"t":{"0":9}}', "endingOffsets": '{"t":{"0":1}}'}, "greater than the end"),
         ({"minPartitions": "0"}, "minPartitions must be positive"),

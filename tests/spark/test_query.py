@@ -152,6 +152,33 @@ def test_topics_that_come_to_match_a_pattern_join(stream, make_topic, produce):
     assert values(reader, start, reader.latestOffset(start, ALL)) == [b"hello"]
 
 
+def test_topics_that_come_before_the_first_batch_is_done_are_read_whole_after_a_restart(
+    stream, make_topic, produce
+):
+    reader = stream(subscribePattern="later-.*")
+    start = reader.initialOffset()
+    assert start == {}
+    topic = make_topic(name="later-1")
+    produce(topic, [b"one", b"two"])
+    end = json.loads(json.dumps(reader.latestOffset(start, ALL)))
+    again = stream(subscribePattern="later-.*")  # the batch was planned and never finished
+    assert values(again, again.initialOffset(), end) == [b"one", b"two"]
+
+
+def test_a_topic_made_again_before_the_first_batch_is_read_whole(stream, make_topic, produce, admin):
+    topic = make_topic(name="at-once")
+    produce(topic, [b"old"] * 5)
+    reader = stream(subscribe=topic)
+    start = reader.initialOffset()
+    admin.delete_topics([topic])[topic].result(30)
+    make_topic(name=topic)
+    produce(topic, [b"new"] * 3)
+    end = json.loads(json.dumps(reader.latestOffset(start, ALL)))
+    assert values(reader, start, end) == [b"new"] * 3
+    again = stream(subscribe=topic)
+    assert values(again, again.initialOffset(), end) == [b"new"] * 3
+
+
 @pytest.mark.parametrize("count", [2, 9])
 def test_a_topic_made_again_is_noticed_and_read_from_its_beginning(count, stream, make_topic, produce, admin):
     topic = make_topic(name=f"made-again-{count}")

@@ -133,6 +133,19 @@ def drivers(job):
         nursery.stdin.close()
 
 
+def test_a_batch_that_was_recorded_stands_although_it_comes_again_without_rows(job):
+    rows = rows_of(0)
+    recorded = job.write("run-1", rows, tasks=2)
+    book = Ledger(job.cluster, job.query)
+    book.append(Entry(job.query, "run-1", 0, tuple(recorded)), book.read())  # and the driver died
+    assert job.committed() == []
+    ledger._views.clear()
+    BatchCommit(job.cluster, job.query, "run-2", job.timeout_ms).finish(0)
+    assert job.committed() == sorted(rows)
+    BatchCommit(job.cluster, job.query, "run-2", job.timeout_ms).finish(1)
+    assert job.committed() == sorted(rows)
+
+
 def test_a_driver_killed_at_any_request_loses_and_doubles_nothing(job, drivers):
     batch = 0
     while True:

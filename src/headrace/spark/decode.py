@@ -229,12 +229,20 @@ def _headers(data: bytes, view: Bytes, position: Numbers, kind: pa.DataType) -> 
         value_end[at] = position[rows] = first + np.maximum(length, 0)
         number += 1
         rows = rows[counts[rows] > number]
-    keys = binary(data, key_start, key_end, np.zeros(total, np.bool_)).cast(pa.string())
+    keys = _text(binary(data, key_start, key_end, np.zeros(total, np.bool_)))
     values = binary(data, value_start, value_end, null)
     items = pa.StructArray.from_arrays([keys, values], fields=list(kind.value_type))
     valid = pa.py_buffer(np.packbits(counts > 0, bitorder="little"))
     offsets = pa.py_buffer(edges.astype(np.int32))
     return pa.Array.from_buffers(kind, len(counts), [valid, offsets], children=[items])
+
+
+def _text(column: pa.Array) -> pa.Array:
+    """Bytes as text; what is not UTF-8 is shown as Java shows it, and stops nobody."""
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([value.decode("utf-8", "replace") for value in column.to_pylist()], pa.string())
 
 
 def _joined(

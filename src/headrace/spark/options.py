@@ -224,12 +224,11 @@ def _limit(options: Mapping[str, str], end: str, default: int) -> Limit:
     """The first that is given of: one timestamp, timestamps per partition, offsets."""
     moment = options.get(f"{end}timestamp")
     if moment is not None:
-        try:
-            return Limit(timestamp=int(moment.strip()))
-        except ValueError:
+        if not moment.strip().isdecimal():  # below zero brokers read other wishes than times
             raise SettingsError(
                 f"Expected a single long value, got {moment!r} for {end}Timestamp: milliseconds since 1970."
-            ) from None
+            )
+        return Limit(timestamp=int(moment))
     by_timestamp = options.get(f"{end}offsetsbytimestamp")
     if by_timestamp is not None:
         return Limit(timestamps=_per_partition(by_timestamp, f"{end}OffsetsByTimestamp"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 
-from headrace.spark.cluster import Cluster
+from headrace.spark.cluster import PATIENCE_WITH_UNKNOWN, Cluster
 from headrace.spark.group import GroupOffsets
 from headrace.spark.offsets import Offsets, TopicPartition
 from headrace.spark.options import ReadOptions
@@ -76,13 +76,24 @@ class Query:
         for attempt in range(self._options.fetch_retries + 1):
             if attempt:
                 time.sleep(self._options.fetch_interval)
-            self._partitions = self._subscription.partitions()
-            self.latest = self._subscription.latest(self._partitions)
-            if not start.keys() <= self.latest.keys():
-                continue
-            again = self._made_again(ids)
+            again = self._see(start, ids)
             if all(end >= start.get(p, 0) or p in again for p, end in self.latest.items()):
                 return
+
+    def _see(self, start: Offsets, ids: Ids) -> set[TopicPartition]:
+        """Look once, and for a while where something is missing that was there: a broker that just started may not
+        know everything yet. The partitions of topics that were made again.
+        """
+        deadline = time.monotonic() + PATIENCE_WITH_UNKNOWN
+        while True:
+            self._partitions = self._subscription.partitions()
+            self.latest = self._subscription.latest(self._partitions)
+            again = self._made_again(ids)
+            topics = {partition.topic for partition in again}
+            missing = [p for p in start if p not in self.latest and p.topic not in topics]
+            if not missing or not self.latest or time.monotonic() > deadline:
+                return again
+            time.sleep(self._cluster.settings.retry_backoff)
 
     def _made_again(self, ids: Ids) -> set[TopicPartition]:
         """Partitions of topics that had other ids."""

@@ -133,11 +133,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
         told = [message for message in messages if isinstance(message, WrittenInTransaction)]
         if not told:
             return
+        first = self._instance not in _runs
         _runs[self._instance] = (told[0].query, told[0].run)
         written = [message.identity for message in told if message.identity is not None]
+        batches = self._batches(told[0].query, told[0].run)
         if written:
-            repeated = any(message.repeated for message in told)
-            self._batches(told[0].query, told[0].run).commit(batchId, written, repeated=repeated)
+            batches.commit(batchId, written, repeated=any(message.repeated for message in told))
+        elif first:
+            batches.finish(batchId)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         told = [message for message in messages if isinstance(message, WrittenInTransaction)]

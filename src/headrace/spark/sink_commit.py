@@ -55,6 +55,13 @@ class BatchCommit:
                 "headrace: left-overs of earlier runs of query %s stay for now: %s", self._query, error
             )
 
+    def finish(self, batch: int) -> None:
+        """A batch came without rows; if it had some when it was run before, and was recorded then, it stands."""
+        view = self._ledger.read()
+        found = decided(view.entries)
+        if found is not None and found.batch == batch and found.run != self._run:
+            self._finish(found, view)
+
     def abort(self, written: Sequence[Identity], tasks: int) -> None:
         """Abort a batch that was never committed: what tasks have told of, and what others of them may have begun."""
         self._transactions.end(written, commit=False)

@@ -26,7 +26,7 @@ from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range, divide
 from headrace.spark.query import Query
 from headrace.spark.read import read_range
-from headrace.spark.topic_ids import Ids
+from headrace.spark.topic_ids import Ids, differ
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +75,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start if end is None else written(end) | written_ids(self._query.ids, end)
         # Even when there is nothing yet: Spark runs a first batch all the same, and asks again where it begins.
         position = start if end is None else written(end) | written_ids(self._query.ids, end)
-        return position | written(begin, _START)
+        # Of a topic that was made again before anything was read, everything is read.
+        same = {p: at for p, at in begin.items() if not differ(read_ids(start), self._query.ids, p.topic)}
+        return position | (written(same, _START) or {_START: {}})
 
     def reportLatestOffset(self) -> Position | None:
         return written(self._query.latest) or None
@@ -86,10 +88,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
         if start == end:
             return []
-        begin = read_position(start)
-        if not read_position(start, _START):
-            begin |= read_position(end, _START)
-        ranges = self._query.ranges(begin, read_position(end), read_ids(start), read_ids(end))
+        begin, ids = read_position(start), read_ids(start)
+        if _says_where_it_began(end):
+            begin, ids = read_position(end, _START), read_ids(end)
+        ranges = self._query.ranges(begin, read_position(end), ids, read_ids(end))
         return list(divide(ranges, self._options.min_partitions, self._options.max_records))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -99,6 +101,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         if self._running is not None:
             self._running.close()
+
+
+def _says_where_it_began(position: Position) -> bool:
+    return any(name.endswith(_START) for name in position)
 
 
 def read_position(position: Mapping[str, Mapping[str, int] | str], suffix: str = "") -> Offsets:
