@@ -20,6 +20,7 @@ def test_names_are_taken_in_any_case():
     )
     assert (read.start.everywhere, read.fail_on_data_loss, read.committed) == (EARLIEST, False, True)
     assert read.kafka.bootstrap == (("one", 9092), ("two", 9093))
+    assert options(**{"kafka.bootstrap.servers": "SSL://[::1]:9093"}).kafka.bootstrap == (("::1", 9093),)
 
 
 def test_a_batch_reads_everything_and_a_stream_what_is_new_unless_told_otherwise():

@@ -193,3 +193,5 @@ def test_filters_narrow_what_is_fetched(reader, make_topic, produce):
     since = planned(GreaterThanOrEqual(("timestamp",), moment), EqualTo(("partition",), 2))
     assert since == [(2, 8, 10)]
     assert planned(GreaterThan(("timestamp",), moment + datetime.timedelta(days=1))) == []
+    before_time = datetime.datetime.fromtimestamp(-0.001, datetime.UTC)  # -1 would mean "the end" to a broker
+    assert len(planned(GreaterThanOrEqual(("timestamp",), before_time))) == 3

@@ -89,6 +89,8 @@ class Bounds:
             first = _microseconds(entry.value) // 1000 + 1
         else:
             return
+        if first <= 0:
+            return  # no record is older, and below zero brokers read other wishes than times
         self.first_timestamp = first if self.first_timestamp is None else max(self.first_timestamp, first)
 
 

@@ -101,7 +101,9 @@ def _bootstrap(text: str, purpose: str) -> tuple[tuple[str, int], ...]:
         raise SettingsError(f"Option 'kafka.bootstrap.servers' must be specified for {purpose}")
     servers = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
-        host, _, port = entry.removeprefix("PLAINTEXT://").rpartition(":")
+        host, _, port = entry.rpartition("://")[2].rpartition(
+            ":"
+        )  # the Java client passes a protocol over, too
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise SettingsError(f"kafka.bootstrap.servers holds {entry!r}; write host:port,host:port,…")
         servers.append((host.strip("[]"), int(port)))
