@@ -115,3 +115,9 @@ def test_a_headers_key_that_is_no_text_is_shown_as_java_shows_it():
     assert batch["headers"].to_pylist() == [
         [{"key": "h\ufffd", "value": b"x"}, {"key": "fine", "value": None}]
     ]
+
+
+def test_a_topic_of_brokers_without_ids_has_none():
+    block = build([([(0, None, b"v", [], 1)], Codec.NONE, False)])
+    schema = pa.schema([("offset", pa.int64()), ("topicId", pa.string())])
+    assert decoded(block, schema=schema) == [{"offset": 5, "topicId": None}]
