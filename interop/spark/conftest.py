@@ -81,6 +81,13 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
         yield SecureKafka(running, secure, certificate)
 
 
+@pytest.fixture(params=["headrace", "kafka"])
+def address(request: pytest.FixtureRequest) -> str:
+    """Each of the two brokers in turn."""
+    broker = request.getfixturevalue(request.param)
+    return str(broker.address if request.param == "headrace" else broker.running.address)
+
+
 class _FixedPort(Kafka):
     """Kafka whose listeners the test names itself."""
 

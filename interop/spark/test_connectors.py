@@ -8,13 +8,6 @@ from pyspark.sql import DataFrame, SparkSession
 COLUMNS = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
 
 
-@pytest.fixture(params=["headrace", "kafka"])
-def address(request: pytest.FixtureRequest) -> str:
-    """Each of the two brokers in turn."""
-    broker = request.getfixturevalue(request.param)
-    return str(broker.address if request.param == "headrace" else broker.running.address)
-
-
 def read(
     spark: SparkSession, connector: str, address: str, topic: str, **options: str
 ) -> list[tuple[object, ...]]:
