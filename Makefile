@@ -13,6 +13,7 @@ help:
 	@echo "make run      start one broker on 127.0.0.1:9092, data under ./data"
 	@echo "make test     set up everything, then lint, types and tests"
 	@echo "make setup    all extras and the development tools"
+	@echo "make example  one of the examples (NAME=activity, flash_sale, logs, orders, reprocess)"
 	@echo "make bench    Headrace beside Apache Kafka and others (ONLY=<part> for one part)"
 	@echo "make interop  clients and tools of other languages against Headrace"
 	@echo "make faults   a cluster under load, broken on purpose and judged (ARGS=\"--seed 7 --minutes 3 --only kill,partition\")"
@@ -68,8 +69,9 @@ faults: setup
 	@$(BIN)/python -m faults $(ARGS)
 
 # NAME=activity|flash_sale|logs|orders|reprocess (examples/README.md)
+EXAMPLES := $(notdir $(patsubst %/__main__.py,%,$(wildcard examples/*/__main__.py)))
 example: setup
-	@$(BIN)/python -m examples.$(NAME) $(ARGS)
+	@$(if $(filter $(NAME),$(EXAMPLES)),,echo "make example NAME=… with one of: $(EXAMPLES)"; exit 2;) $(BIN)/python -m examples.$(NAME) $(ARGS)
 
 lock: $(BIN)/uv
 	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/base.lock

@@ -100,3 +100,28 @@ def test_output_nobody_reads_is_no_failure_of_a_short_command():
     process.stdout.close()
     assert process.wait(30) == 141
     assert process.stderr.read() == ""
+
+
+"""What every command has in common when it fails."""
+
+import pytest
+
+from headrace.cli import frame
+from headrace.cli.failure import Exit
+
+
+def missing(name):
+    raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+
+
+@pytest.mark.parametrize(("module", "extra"), [("pyspark.sql", "spark"), ("kazoo", "services")])
+def test_a_missing_extra_is_named(capsys, module, extra):
+    assert frame.run(lambda: missing(module)) == Exit.FAILED
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert f"pip install 'headrace[{extra}]', or make setup in a checkout." in told
+
+
+def test_a_module_of_our_own_that_is_missing_is_a_bug_and_not_hidden():
+    with pytest.raises(ModuleNotFoundError):
+        frame.run(lambda: missing("headrace.no_such"))

@@ -9,6 +9,11 @@ from collections.abc import Callable
 
 from headrace.cli.failure import Exit, Failure
 
+_EXTRAS = {"h11": "services", "kazoo": "services"} | dict.fromkeys(
+    ("grpc", "numpy", "pandas", "pyarrow", "pyspark"), "spark"
+)
+"""Modules that the base install does not have, and the extra that brings them."""
+
 
 class Terminated(BaseException):
     """SIGTERM, raised so that a command leaves its group and closes its files on the way out."""
@@ -30,6 +35,15 @@ def _guarded(action: Callable[[], int]) -> int:
     except Failure as failure:
         _say(failure.sentence)
         return failure.code
+    except ModuleNotFoundError as missing:
+        module = (missing.name or "").partition(".")[0]
+        if module not in _EXTRAS:
+            raise
+        _say(
+            f"This command needs {module}, which is not installed: pip install 'headrace[{_EXTRAS[module]}]', or make setup "
+            "in a checkout."
+        )
+        return Exit.FAILED
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except Terminated:

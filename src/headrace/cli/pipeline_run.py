@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -198,6 +198,8 @@ def _run_of(
 
 @contextmanager
 def _session(project: Project, run: Run, master: str, conf: Sequence[str]) -> Iterator[Any]:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
     from headrace.pipelines.context import BOOTSTRAP
     from headrace.pipelines.session import open_session
 
@@ -212,7 +214,8 @@ def _session(project: Project, run: Run, master: str, conf: Sequence[str]) -> It
     try:
         yield spark
     finally:
-        spark.stop()
+        with suppress(Py4JError, OSError):  # Whoever ended this command may have ended Spark's process, too.
+            spark.stop()
 
 
 @contextmanager
@@ -222,9 +225,10 @@ def _speaking() -> Iterator[None]:
         import pyspark.errors
         import pyspark.pipelines
         import pyspark.sql.datasource
+        from py4j.protocol import Py4JError
     except ImportError as error:
         raise Failure(
-            f"Pipelines need the extra: pip install 'headrace[spark]' ({error.name} is missing)."
+            f"Pipelines need the extra: pip install 'headrace[spark]', or make setup in a checkout ({error.name} is missing)."
         ) from None
     from headrace.client.errors import ClientError
     from headrace.pipelines.errors import PipelineError
@@ -236,6 +240,8 @@ def _speaking() -> Iterator[None]:
         raise Failure(str(error)) from None
     except pyspark.errors.PySparkException as error:
         raise Failure(sentence(error)) from None
+    except Py4JError:
+        raise Failure(f"Spark ended before the pipeline did; what it said is in {_LOG}.") from None
 
 
 def _all(problems: Sequence[Problem]) -> str:

@@ -197,7 +197,7 @@ def _runtime(overrides: dict[str, str]) -> Iterator[Runtime]:
         from headrace.services import Environment, JavaException, Runtime, ServicesError
     except ImportError as error:
         raise Failure(
-            f"Services need the extra: pip install 'headrace[services]' ({error.name} is missing)."
+            f"Services need the extra: pip install 'headrace[services]', or make setup in a checkout ({error.name} is missing)."
         ) from None
     runtime = Runtime(Environment(properties=overrides))
     try:
