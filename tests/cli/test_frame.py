@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+from headrace.cli import frame
+from headrace.cli.failure import Exit
+
 
 @pytest.fixture
 def bootstrap():
@@ -100,14 +103,6 @@ def test_output_nobody_reads_is_no_failure_of_a_short_command():
     process.stdout.close()
     assert process.wait(30) == 141
     assert process.stderr.read() == ""
-
-
-"""What every command has in common when it fails."""
-
-import pytest
-
-from headrace.cli import frame
-from headrace.cli.failure import Exit
 
 
 def missing(name):
