@@ -7,11 +7,12 @@ ARGS ?=
 # Trust what the machine trusts: a company's own certificates are in its store, not in uv.
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup servers run test lint types bench interop faults example lock clean
+.PHONY: help setup servers run test long lint types bench interop faults example lock clean
 
 help:
 	@echo "make run      start one broker on 127.0.0.1:9092, data under ./data"
 	@echo "make test     set up everything, then lint, types and tests"
+	@echo "make long     the tests that take a minute or more each, on Spark"
 	@echo "make setup    all extras and the development tools"
 	@echo "make example  one of the examples (NAME=activity, flash_sale, logs, orders, reprocess)"
 	@echo "make bench    Headrace beside Apache Kafka and others (ONLY=<part> for one part)"
@@ -55,7 +56,10 @@ types: setup
 	@$(BIN)/mypy
 
 test: lint types
-	@$(BIN)/pytest -n 2 $(ARGS)
+	@$(BIN)/pytest -n 2 -m "not long" $(ARGS)
+
+long: setup
+	@$(BIN)/pytest -m long $(ARGS)
 
 interop: setup
 	@$(BIN)/python -m pytest interop $(ARGS)

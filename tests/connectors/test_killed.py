@@ -60,6 +60,7 @@ def kill(process):
     process.wait()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_tables_and_lakes_are_moved_once_and_webhooks_called_at_least_once(
     connect, started, bootstrap, new_topic, produce, read_all, mariadb, receiver, tmp_path, eventually

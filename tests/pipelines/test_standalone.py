@@ -143,6 +143,7 @@ def standalone(tmp_path):
         process.wait(30)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_pipeline_runs_on_a_cluster_of_two_workers(
     write_project, own_broker, pipeline, cluster, standalone, tmp_path
