@@ -616,8 +616,19 @@ def test_an_ensemble_that_is_away_does_not_stop_calls(
         eventually(lambda: whos(proxy) == {"a", "late"}, 40)
 
 
+@pytest.mark.parametrize(
+    ("leave", "come_back"),
+    [
+        (ZooKeeperServer.kill, ZooKeeperServer.start),
+        (ZooKeeperServer.pause, ZooKeeperServer.resume),
+    ],
+)
 def test_a_reference_let_go_while_the_ensemble_is_away_does_not_come_back(
-    application: Callable[..., Bootstrap], tmp_path: Path, eventually: Callable[..., None]
+    application: Callable[..., Bootstrap],
+    tmp_path: Path,
+    eventually: Callable[..., None],
+    leave: Callable[[ZooKeeperServer], None],
+    come_back: Callable[[ZooKeeperServer], None],
 ) -> None:
     with ZooKeeperServer(tmp_path / "zk") as server:
         registry = RegistryConfig(address=f"zookeeper://{server.connect_string}", session=2000)
@@ -628,9 +639,9 @@ def test_a_reference_let_go_while_the_ensemble_is_away_does_not_come_back(
             for mark in ("gone", "kept")
         )
         assert gone.get().who() == kept.get().who() == "a"
-        server.kill()
+        leave(server)
         gone.destroy()
-        server.start()
+        come_back(server)
         eventually(lambda: marks_in(server) == {"kept"}, 40)
 
 

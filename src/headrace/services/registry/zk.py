@@ -40,6 +40,7 @@ class ZooKeeperConnection:
         self._loop = asyncio.get_running_loop()
         self._was_connected = False
         self.session_seconds = url.get_int("session", DEFAULT_SESSION_MS) / 1000
+        self._patience = url.get_int("timeout", DEFAULT_CONNECT_MS) / 1000
         auth = [("digest", f"{url.username}:{url.password or ''}")] if url.username else None
         self._client = KazooClient(
             hosts=url.backup_address(DEFAULT_PORT),
@@ -60,17 +61,16 @@ class ZooKeeperConnection:
 
     async def start(self) -> None:
         """Connect; an ensemble that does not answer in time is an error unless `check=false`."""
-        timeout = self._url.get_int("timeout", DEFAULT_CONNECT_MS) / 1000
         logger.info("Connecting to ZooKeeper at %s", self._url.backup_address(DEFAULT_PORT))
         connected = self._client.start_async()
-        await asyncio.to_thread(connected.wait, timeout)
+        await asyncio.to_thread(connected.wait, self._patience)
         if self.is_connected:
             return
         if self._url.get_bool("check", True):
             await self.close()
             raise RegistryError(
                 f"the ZooKeeper registry at {self._url.backup_address(DEFAULT_PORT)} does not answer within "
-                f"{timeout:g} s: start it, correct dubbo.registry.address, or set check=false to go on without it"
+                f"{self._patience:g} s: start it, correct dubbo.registry.address, or set check=false to go on without it"
             )
         logger.warning("ZooKeeper at %s does not answer yet; trying on", self._url.address)
 
@@ -162,7 +162,12 @@ class ZooKeeperConnection:
         if not self.is_connected:
             raise RegistryError(f"ZooKeeper at {self._url.address} is not connected")
         try:
-            return await asyncio.to_thread(function, *args)
+            # What is asked just before a loss is noticed waits in kazoo for the ensemble to return; nobody waits along.
+            return await asyncio.wait_for(asyncio.to_thread(function, *args), self._patience)
+        except TimeoutError:
+            raise RegistryError(
+                f"ZooKeeper at {self._url.address} did not answer within {self._patience:g} s"
+            ) from None
         except (KazooException, KazooTimeoutError) as error:
             reason = str(error) or type(error).__name__
             raise RegistryError(f"ZooKeeper at {self._url.address} refused: {reason}") from error
