@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 import uuid
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -61,6 +63,22 @@ def read_all(bootstrap, admin):
         return list(scan({"bootstrap.servers": bootstrap}, starts, isolation_level="read_committed"))
 
     return read
+
+
+@pytest.fixture
+def serving():
+    """Let a server of `http.server` serve in a thread until the test is over."""
+    with ExitStack() as stack:
+
+        def serve(server):
+            thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+            thread.start()
+            stack.callback(server.server_close)
+            stack.callback(thread.join)
+            stack.callback(server.shutdown)
+            return server
+
+        yield serve
 
 
 @pytest.fixture

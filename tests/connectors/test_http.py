@@ -1,7 +1,6 @@
 """Polling and webhooks against a real HTTP server: cursors, pages, refusals, a receiver that comes and goes."""
 
 import json
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -46,14 +45,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server():
-    running = Server()
-    thread = threading.Thread(target=running.serve_forever, args=(0.05,))
-    thread.start()
-    yield running
-    running.shutdown()
-    thread.join()
-    running.server_close()
+def server(serving):
+    return serving(Server())
 
 
 def values(count, first=0):

@@ -45,14 +45,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def receiver():
-    running = Receiver()
-    thread = threading.Thread(target=running.serve_forever, args=(0.05,))
-    thread.start()
-    yield running
-    running.shutdown()
-    thread.join()
-    running.server_close()
+def receiver(serving):
+    return serving(Receiver())
 
 
 def kill(process):

@@ -193,12 +193,8 @@ def export(
 @contextmanager
 def _runtime(overrides: dict[str, str]) -> Iterator[Runtime]:
     """A runtime for one command, ended with it; what goes wrong becomes the command's one sentence."""
-    try:
-        from headrace.services import Environment, JavaException, Runtime, ServicesError
-    except ImportError as error:
-        raise Failure(
-            f"Services need the extra: pip install 'headrace[services]', or make setup in a checkout ({error.name} is missing)."
-        ) from None
+    from headrace.services import Environment, JavaException, Runtime, ServicesError
+
     runtime = Runtime(Environment(properties=overrides))
     try:
         yield runtime
