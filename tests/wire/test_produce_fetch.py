@@ -83,7 +83,7 @@ def test_a_produce_reply_is_what_the_ordinary_codec_reads(version):
 
 @pytest.mark.parametrize("version", range(4, 19))
 def test_a_fetch_reply_is_what_the_ordinary_codec_reads(version):
-    full = fetch.PartitionReply(0, 0, 50, 40, 3, [b"batch one", b"batch two"], [(77, 12)])
+    full = fetch.PartitionReply(0, 0, 50, 40, 3, b"batch one", [(77, 12)])
     empty = fetch.PartitionReply(
         1, 6, diverging_epoch=(4, 30), current_leader=(2, 9), preferred_read_replica=3
     )
@@ -99,7 +99,7 @@ def test_a_fetch_reply_is_what_the_ordinary_codec_reads(version):
     assert reply.session_id == (5 if version >= 7 else 0)
     first, second = reply.responses[0].partitions
     assert (first.high_watermark, first.last_stable_offset) == (50, 40)
-    assert first.records == b"batch onebatch two"
+    assert first.records == b"batch one"
     assert [(a.producer_id, a.first_offset) for a in first.aborted_transactions] == [(77, 12)]
     assert (second.error_code, second.records, second.aborted_transactions) == (6, b"", None)
     if version >= 12:
@@ -107,3 +107,16 @@ def test_a_fetch_reply_is_what_the_ordinary_codec_reads(version):
         assert second.current_leader.leader_id == 2
     if version >= 16:
         assert reply.node_endpoints[0].rack == "r"
+
+
+def test_records_in_files_stay_parts_of_their_own_and_those_in_memory_do_not():
+    class InFile:
+        handle, position, size = None, 0, 1000
+
+    held = fetch.PartitionReply(0, records=b"batch one")
+    in_file = fetch.PartitionReply(1, records=InFile())
+    assert len(fetch.encode_reply(12, 1, [(b"orders", [held])])) == 1
+    parts = fetch.encode_reply(12, 1, [(b"orders", [held, in_file])])
+    assert [isinstance(part, InFile) for part in parts] == [False, False, True, False]
+    sizes = [part.size if isinstance(part, InFile) else len(part) for part in parts]
+    assert struct.unpack_from(">i", parts[0])[0] == sum(sizes) - 4

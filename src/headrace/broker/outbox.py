@@ -130,7 +130,10 @@ class Outbox:
             self._gathered_size = 0
 
     def send_parts(self, parts: Sequence[Part]) -> None:
-        self.resolve(self.reserve(), parts)
+        if len(parts) == 1 and isinstance(parts[0], bytes | bytearray):
+            self.send(parts[0])
+        else:
+            self.resolve(self.reserve(), parts)
 
     def reserve(self) -> Reply:
         reply = Reply()

@@ -99,7 +99,9 @@ class LogReader(LogLifecycle):
                 bound = location.last_offset + 1
         if end <= position:
             return LogSlice(None, 0, 0, offset, offset)
-        return LogSlice(segment.handle(), position, end - position, location.base_offset, bound)
+        size = end - position
+        held = location.held if size == location.size else None
+        return LogSlice(segment.handle(), position, size, location.base_offset, bound, held)
 
     def _out_of_range(self, offset: int) -> KafkaError:
         return KafkaError(

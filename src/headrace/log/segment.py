@@ -19,16 +19,15 @@ from headrace.wire.batch import (
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 _WAITING_ENTRIES = 32
-_NO_HINT = (-1, 0, 0, -1)
-"""(first offset, position, size, last offset) of the batch last appended: what those who wait at the end
-want."""
+_HELD_BYTES = 2048
+"""The last batch stays in memory, for those who wait at the end, when it is no larger than this."""
 
 
 class Segment(SegmentFile):
     __slots__ = (
         "_bytes_since_index",
-        "_hint",
         "_indexed_timestamp",
+        "_last",
         "_max_timestamp",
         "_transaction_index",
         "created_ms",
@@ -77,7 +76,8 @@ class Segment(SegmentFile):
         """Everything in this segment, indexes too, is on the disk (a sealed segment stays so)."""
         self.preallocated = False
         """The file is larger than what it holds."""
-        self._hint = _NO_HINT
+        self._last: Location | None = None
+        """The batch last appended: what those who wait at the end want."""
 
     def create_files(self, preallocate: int = 0) -> None:
         """Make the .log file; the indexes get theirs with their first entries, or when the segment is
@@ -124,8 +124,10 @@ class Segment(SegmentFile):
             handle = self.handle(writable=True)
         handle.used = True
         handle.write_at(data, position)
-        self._hint = (first_offset, position, len(data), last_offset)
-        self.note(position, len(data), last_offset, max_timestamp, index_interval)
+        size = len(data)
+        held = bytes(data) if size <= _HELD_BYTES else None
+        self._last = Location(position, size, first_offset, last_offset, held)
+        self.note(position, size, last_offset, max_timestamp, index_interval)
 
     def append_span(self, data: Buffer, headers: list[BatchHeader], index_interval: int) -> None:
         """Write several batches with one write; an OSError leaves the segment as it was."""
@@ -161,7 +163,7 @@ class Segment(SegmentFile):
         self.synced = False
         self.first_timestamp = None
         self._bytes_since_index = 0
-        self._hint = _NO_HINT
+        self._last = None
         self._indexed_timestamp = None
         self._max_timestamp = None
 
@@ -246,9 +248,9 @@ class Segment(SegmentFile):
 
     def locate(self, offset: int, *, nowait: bool = False) -> Location | None:
         """The first batch whose last offset is not below `offset`."""
-        first_offset, position, size, last_offset = self._hint
-        if offset == first_offset:
-            return Location(position, size, first_offset, last_offset)
+        last = self._last
+        if last is not None and offset == last.base_offset:
+            return last
         entry = self.offset_index.floor(offset - self.base_offset, nowait=nowait)
         return self.scan(offset, entry[1] if entry else 0, nowait)
 
@@ -275,6 +277,7 @@ class Segment(SegmentFile):
 
     def seal(self) -> None:
         """No more batches come: finish the indexes and give up memory."""
+        self._last = None
         if self.preallocated:
             self.cut_partial_write()
         self.index_max_timestamp()

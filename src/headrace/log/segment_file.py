@@ -33,6 +33,8 @@ class Location(NamedTuple):
     size: int
     base_offset: int
     last_offset: int
+    held: bytes | None = None
+    """Its bytes, when they are still in memory."""
 
 
 def segment_path(directory: str, base_offset: int, kind: str) -> str:

@@ -159,7 +159,7 @@ class Fetcher:
                 entry.offset, max(size, 0), up_to_offset=limit, min_one_batch=first, nowait=nowait
             )
             if piece.size:
-                reply.records = (piece,)
+                reply.records = piece if piece.held is None else piece.held
                 if self.isolation == READ_COMMITTED:
                     aborted = log.aborted_transactions(entry.offset, piece.end_offset)
                     reply.aborted = [(one.producer_id, one.first_offset) for one in aborted]

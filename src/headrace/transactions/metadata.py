@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from typing import NamedTuple
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
@@ -31,15 +31,14 @@ class Status(enum.IntEnum):
     @property
     def ending(self) -> bool:
         """Decided, but not every partition has its marker."""
-        return self in (Status.PREPARE_COMMIT, Status.PREPARE_ABORT)
+        return self is Status.PREPARE_COMMIT or self is Status.PREPARE_ABORT
 
     @property
     def ended(self) -> bool:
-        return self in (Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT)
+        return self is Status.COMPLETE_COMMIT or self is Status.COMPLETE_ABORT
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(NamedTuple):
     transactional_id: str
     producer_id: int
     producer_epoch: int

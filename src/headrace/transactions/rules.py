@@ -8,7 +8,6 @@ old transaction can never land in the next.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from headrace.transactions.metadata import (
     LAST_EPOCH,
@@ -67,8 +66,7 @@ def initialise(
             raise fenced()
     if transaction.status.ending:
         raise busy()
-    base = replace(
-        transaction,
+    base = transaction._replace(
         timeout_ms=timeout_ms,
         status=Status.EMPTY,
         partitions=frozenset(),
@@ -77,15 +75,13 @@ def initialise(
         next_producer_id=NO_PRODUCER_ID,
     )
     if transaction.epoch_exhausted:
-        return replace(
-            base,
+        return base._replace(
             producer_id=fresh_id,
             producer_epoch=0,
             previous_producer_id=transaction.producer_id,
             last_epoch=transaction.producer_epoch if producer_id != NO_PRODUCER_ID else NO_EPOCH,
         )
-    return replace(
-        base,
+    return base._replace(
         producer_epoch=transaction.producer_epoch + 1,
         last_epoch=transaction.producer_epoch if producer_id != NO_PRODUCER_ID else NO_EPOCH,
     )
@@ -109,9 +105,8 @@ def add_partitions(
         added = current.partitions | frozenset(partitions)
         if added == current.partitions:
             return current
-        return replace(current, partitions=added, updated_ms=now_ms)
-    return replace(
-        current,
+        return current._replace(partitions=added, updated_ms=now_ms)
+    return current._replace(
         status=Status.ONGOING,
         partitions=frozenset(partitions),
         started_ms=now_ms,
@@ -183,15 +178,13 @@ def fence(transaction: Transaction, fresh_id: int, now_ms: int) -> Transaction:
 def complete(transaction: Transaction, now_ms: int) -> Transaction:
     """Every partition has its marker."""
     committed = transaction.status is Status.PREPARE_COMMIT
-    done = replace(
-        transaction,
+    done = transaction._replace(
         status=Status.COMPLETE_COMMIT if committed else Status.COMPLETE_ABORT,
         partitions=frozenset(),
         updated_ms=now_ms,
     )
     if transaction.next_producer_id != NO_PRODUCER_ID:
-        done = replace(
-            done,
+        done = done._replace(
             producer_id=transaction.next_producer_id,
             producer_epoch=0,
             previous_producer_id=transaction.producer_id,
@@ -211,14 +204,14 @@ def _prepare(current: Transaction, commit: bool, bump: bool, fresh_id: int, now_
     status = Status.PREPARE_COMMIT if commit else Status.PREPARE_ABORT
     started = current.started_ms if current.status is Status.ONGOING else now_ms
     partitions = current.partitions if current.status is Status.ONGOING else frozenset()
-    ended = replace(current, status=status, partitions=partitions, started_ms=started, updated_ms=now_ms)
+    ended = current._replace(status=status, partitions=partitions, started_ms=started, updated_ms=now_ms)
     if not bump:
         return ended
     if current.epoch_exhausted:
-        return replace(
-            ended, producer_epoch=LAST_EPOCH, last_epoch=current.producer_epoch, next_producer_id=fresh_id
+        return ended._replace(
+            producer_epoch=LAST_EPOCH, last_epoch=current.producer_epoch, next_producer_id=fresh_id
         )
-    return replace(ended, producer_epoch=current.producer_epoch + 1, last_epoch=current.producer_epoch)
+    return ended._replace(producer_epoch=current.producer_epoch + 1, last_epoch=current.producer_epoch)
 
 
 _PREPARED = (Status.PREPARE_COMMIT, Status.PREPARE_ABORT)

@@ -56,7 +56,7 @@ Part = bytes | bytearray | Slice
 
 
 class PartitionReply:
-    """What one partition answers; `records` is empty for none."""
+    """What one partition answers."""
 
     __slots__ = (
         "aborted",
@@ -78,7 +78,7 @@ class PartitionReply:
         high_watermark: int = -1,
         last_stable_offset: int = -1,
         log_start_offset: int = -1,
-        records: Sequence[Slice | bytes] = (),
+        records: Slice | bytes | None = None,
         aborted: list[tuple[int, int]] | None = None,
         preferred_read_replica: int = -1,
         diverging_epoch: tuple[int, int] | None = None,
@@ -101,7 +101,10 @@ class PartitionReply:
         return self.error_code != 0 or self.diverging_epoch is not None or self.preferred_read_replica >= 0
 
     def records_size(self) -> int:
-        return sum(len(part) if isinstance(part, bytes) else part.size for part in self.records)
+        records = self.records
+        if records is None:
+            return 0
+        return len(records) if isinstance(records, bytes) else records.size
 
 
 def encode_reply(
@@ -114,7 +117,7 @@ def encode_reply(
     throttle_time_ms: int = 0,
     endpoints: Sequence[Endpoint] = (),
 ) -> list[Part]:
-    """The parts of a whole response frame, the first one holding its length."""
+    """The parts of a whole response frame, the first one holding its length; one part when no file is in it."""
     flexible = version >= FLEXIBLE
     parts: list[Part] = []
     total = 0
@@ -135,9 +138,11 @@ def encode_reply(
         for reply in partitions:
             size = reply.records_size()
             _write_partition(out, reply, size, version, flexible)
-            if size:
+            if isinstance(reply.records, bytes):
+                out += reply.records
+            elif reply.records is not None:
                 parts.append(out)
-                parts.extend(reply.records)
+                parts.append(reply.records)
                 total += len(out) + size
                 out = bytearray()
             if flexible:
@@ -146,11 +151,8 @@ def encode_reply(
             out.append(0)
     if flexible:
         write_endpoint_tag(out, endpoints if version >= 16 else ())
-    if out:
-        parts.append(out)
-        total += len(out)
-    parts.insert(0, reply_start(total, correlation_id, flexible))
-    return parts
+    start = reply_start(total + len(out), correlation_id, flexible)
+    return [start, *parts, out] if parts else [start + out]
 
 
 def _write_count(out: bytearray, count: int, flexible: bool) -> None:
