@@ -7,6 +7,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import uvloop
 
 from headrace.broker.outbox import Outbox
 from headrace.log.files import Files
@@ -117,3 +118,24 @@ async def test_a_file_is_sent_by_the_kernel_to_a_peer_that_reads_slowly(tmp_path
     await asyncio.wait_for(drained.wait(), 30)
     transport.abort()
     theirs.close()
+
+
+def test_an_answer_for_a_peer_that_has_gone_is_dropped(disk):
+    async def answer_too_late():
+        ours, theirs = socket.socketpair()
+        lost = asyncio.get_running_loop().create_future()
+
+        class Peer(asyncio.Protocol):
+            def connection_lost(self, error):
+                outbox.close()
+                lost.set_result(None)
+
+        transport, _ = await asyncio.get_running_loop().create_connection(Peer, sock=ours)
+        outbox = Outbox(transport, disk, lambda: None, lambda error: None)
+        theirs.close()
+        await lost
+        outbox.send(b"reply")
+        outbox.send_parts([b"reply"])
+        outbox.send_parts([b"re", b"ply"])
+
+    uvloop.run(answer_too_late())

@@ -285,8 +285,8 @@ class _Fetch:
             self._look(self._finish)
 
     def _finish(self, replies: Replies, size: int, urgent: bool) -> None:
-        self._stop_waiting()
         self._reply(replies)
+        self._stop_waiting()  # after the reply, which somebody is waiting for
         if self._context.connection.muted:
             self._context.connection.unmute()
 

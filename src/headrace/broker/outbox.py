@@ -109,6 +109,8 @@ class Outbox:
 
     def send(self, data: bytes | bytearray) -> None:
         """Reply at once when nothing is ahead of it."""
+        if self._closed:
+            return
         if self._replies or self._parts:
             reply = Reply()
             reply.parts = (data,)

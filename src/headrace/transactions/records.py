@@ -6,11 +6,16 @@ import struct
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from headrace.transactions.metadata import NO_EPOCH, NO_PRODUCER_ID, Status, Transaction
-from headrace.wire.codec import WireError, decode, encode
+from headrace.transactions.metadata import NO_EPOCH, NO_PRODUCER_ID, Status, TopicPartition, Transaction
+from headrace.wire.codec import WireError, decode, write_uvarint
 from headrace.wire.schema import ALWAYS, Field, Message
 
 _INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_KEY_START = struct.Struct(">hh")
+_VALUE_START = struct.Struct(">hqhib")
+_TIMES = struct.Struct(">qq")
 FLEXIBLE = 1
 """The version of a value that can have tagged fields."""
 
@@ -65,30 +70,63 @@ class TransactionRecord(NamedTuple):
     """None forgets the id."""
 
 
-def encode_record(record: TransactionRecord, version: int = FLEXIBLE) -> tuple[bytearray, bytearray | None]:
-    key = encode(_Key(record.transactional_id), 0, bytearray(_INT16.pack(0)))
+def encode_record(record: TransactionRecord, version: int = FLEXIBLE) -> tuple[bytes, bytearray | None]:
+    """Written by hand: three of them go into the log for every transaction."""
+    name = record.transactional_id.encode()
+    key = _KEY_START.pack(0, len(name)) + name
     known = record.transaction
     if known is None:
         return key, None
-    partitions = None
-    if known.status is not Status.EMPTY:
-        topics: dict[str, list[int]] = {}
-        for topic, partition in sorted(known.partitions):
-            topics.setdefault(topic, []).append(partition)
-        partitions = [_Partitions(topic, numbers) for topic, numbers in topics.items()]
-    value = _Value(
-        producer_id=known.producer_id,
-        previous_producer_id=known.previous_producer_id,
-        next_producer_id=known.next_producer_id,
-        producer_epoch=known.producer_epoch,
-        timeout_ms=known.timeout_ms,
-        status=known.status,
-        partitions=partitions,
-        updated_ms=known.updated_ms,
-        started_ms=known.started_ms,
-        client_version=known.client_version,
+    flexible = version >= FLEXIBLE
+    out = bytearray(
+        _VALUE_START.pack(
+            version, known.producer_id, known.producer_epoch, known.timeout_ms, known.status.value
+        )
     )
-    return key, encode(value, version, bytearray(_INT16.pack(version)))
+    if known.status is Status.EMPTY:
+        out += b"\x00" if flexible else b"\xff\xff\xff\xff"
+    else:
+        _write_partitions(out, known.partitions, flexible)
+    out += _TIMES.pack(known.updated_ms, known.started_ms)
+    if flexible:
+        tags = bytearray()
+        count = 0
+        for tag, layout, number, usual in (
+            (0, _INT64, known.previous_producer_id, NO_PRODUCER_ID),
+            (1, _INT64, known.next_producer_id, NO_PRODUCER_ID),
+            (2, _INT16, known.client_version, 0),
+        ):
+            if number != usual:
+                count += 1
+                tags += bytes((tag, layout.size)) + layout.pack(number)
+        out.append(count)
+        out += tags
+    return key, out
+
+
+def _write_partitions(out: bytearray, partitions: frozenset[TopicPartition], flexible: bool) -> None:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    _write_count(out, len(topics), flexible)
+    for topic, numbers in topics.items():
+        name = topic.encode()
+        if flexible:
+            write_uvarint(out, len(name) + 1)
+        else:
+            out += _INT16.pack(len(name))
+        out += name
+        _write_count(out, len(numbers), flexible)
+        out += struct.pack(f">{len(numbers)}i", *numbers)
+        if flexible:
+            out.append(0)
+
+
+def _write_count(out: bytearray, count: int, flexible: bool) -> None:
+    if flexible:
+        write_uvarint(out, count + 1)
+    else:
+        out += _INT32.pack(count)
 
 
 def decode_record(key: bytes, value: bytes | None) -> TransactionRecord | None:

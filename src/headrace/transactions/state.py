@@ -14,7 +14,7 @@ class TransactionState:
         self._on_loaded = on_loaded
         self._record_version = record_version
 
-    def encode(self, record: TransactionRecord) -> tuple[bytearray, bytearray | None]:
+    def encode(self, record: TransactionRecord) -> tuple[bytes, bytearray | None]:
         return encode_record(record, self._record_version())
 
     def decode(self, key: bytes, value: bytes | None) -> TransactionRecord | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from headrace.wire.batch import BatchHeader, Buffer
 from headrace.wire.errors import ErrorCode, KafkaError
-from headrace.wire.records import BatchBuilder, decode_records
+from headrace.wire.records import build_batch, decode_records
 
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
@@ -23,15 +23,14 @@ class EndTransactionMarker(NamedTuple):
 def build_end_transaction_marker(
     *, producer_id: int, producer_epoch: int, coordinator_epoch: int, committed: bool, timestamp: int
 ) -> bytearray:
-    builder = BatchBuilder(
-        producer_id=producer_id, producer_epoch=producer_epoch, transactional=True, control=True
-    )
-    builder.append(
+    key = _KEY.pack(_VERSION, _COMMIT if committed else _ABORT)
+    return build_batch(
+        [(key, _VALUE.pack(_VERSION, coordinator_epoch))],
         timestamp,
-        _KEY.pack(_VERSION, _COMMIT if committed else _ABORT),
-        _VALUE.pack(_VERSION, coordinator_epoch),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        control=True,
     )
-    return builder.build()
 
 
 def read_end_transaction_marker(batch: Buffer, header: BatchHeader) -> EndTransactionMarker | None:

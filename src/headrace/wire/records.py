@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from headrace.wire.batch import (
+    CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
     HEADER,
@@ -369,6 +370,7 @@ def build_batch(
     codec: Codec = Codec.NONE,
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
+    control: bool = False,
 ) -> bytearray:
     """Records of one moment without headers, (key, value) each; transactional if there is a producer id."""
     parts: list[Buffer] = []
@@ -377,7 +379,7 @@ def build_batch(
             (b"\0\0", varint(index), varint(len(key)), key, *_nullable(value), b"\0")  # the last: no headers
         )
         parts += (varint(len(body)), body)
-    attributes = codec | (TRANSACTIONAL if producer_id != NO_PRODUCER_ID else 0)
+    attributes = codec | (TRANSACTIONAL if producer_id != NO_PRODUCER_ID else 0) | (CONTROL if control else 0)
     count = len(entries)
     header = BatchHeader(
         0,
@@ -399,9 +401,8 @@ def build_batch(
 
 def assemble(header: BatchHeader, payload: Buffer, level: int | None = None) -> bytearray:
     """A batch of this header and these records, not compressed yet; its length and checksum are put right."""
-    codec = header.codec
-    if codec != Codec.NONE and payload:
-        payload = compress(codec, payload, level)
+    if header.attributes & CODEC_MASK and payload:
+        payload = compress(header.codec, payload, level)
     batch = bytearray(HEADER_SIZE)
     batch += payload
     HEADER.pack_into(batch, 0, *header._replace(length=len(batch) - LENGTH_OVERHEAD))
