@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 
-from headrace.services.invocation import Attachments
+from headrace.services.invocation import Attachments, Invocation
 
 # Set by the protocol itself, so not shown to the implementation as the caller's own.
 RESERVED = frozenset(
@@ -21,27 +21,29 @@ RESERVED = frozenset(
 class CallContext:
     """One call as its implementation sees it."""
 
-    __slots__ = ("_received", "local_address", "method_name", "remote_address", "reply", "service")
+    __slots__ = ("_invocation", "reply", "service")
 
-    def __init__(
-        self,
-        received: Mapping[str, object],
-        remote_address: str = "",
-        local_address: str = "",
-        service: str = "",
-        method_name: str = "",
-    ) -> None:
-        self._received = received
-        self.reply: Attachments = {}  # goes back to the consumer with the result
-        self.remote_address = remote_address
-        self.local_address = local_address
+    def __init__(self, service: str, invocation: Invocation) -> None:
         self.service = service
-        self.method_name = method_name
+        self.reply: Attachments = {}  # goes back to the consumer with the result
+        self._invocation = invocation
+
+    @property
+    def method_name(self) -> str:
+        return self._invocation.method_name
 
     @property
     def attachments(self) -> Attachments:
         """What the consumer attached, without the protocol's own entries."""
-        return {key: value for key, value in self._received.items() if key not in RESERVED}
+        return {key: value for key, value in self._invocation.attachments.items() if key not in RESERVED}
+
+    @property
+    def remote_address(self) -> str:
+        return self._invocation.remote_address
+
+    @property
+    def local_address(self) -> str:
+        return self._invocation.local_address
 
 
 _call: ContextVar[CallContext | None] = ContextVar("headrace.services.call", default=None)
@@ -51,7 +53,7 @@ _reply: ContextVar[Mapping[str, object]] = ContextVar("headrace.services.reply",
 
 def current() -> CallContext:
     """The call being served; outside of one, an empty context."""
-    return _call.get() or CallContext({})
+    return _call.get() or CallContext("", Invocation("", "", ()))
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The thing that can be called: on the provider's side around an implementation, on the consumer's around a wire.
 
 `Invoker.invoke` returns a Result for whatever the implementation did and raises RpcException when the call could
-not be made. An invoker that never waits says so with `suspends = False` and may be run without a task of its own.
+not be made. An invoker that never waits says so with `suspends = False` and may be run without a task of its own;
+one that has nothing to do with a call hands on the coroutine of the next, without one of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +58,8 @@ class WrappedInvoker(Invoker):
         self.active = inner.active
         self.suspends = inner.suspends
 
-    async def invoke(self, invocation: Invocation) -> Result:
-        return await self.inner.invoke(invocation)
+    def invoke(self, invocation: Invocation) -> Coroutine[Any, Any, Result]:
+        return self.inner.invoke(invocation)
 
     @property
     def is_available(self) -> bool:

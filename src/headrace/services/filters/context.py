@@ -15,13 +15,7 @@ class ContextFilter(Filter):
     SUSPENDS = False
 
     async def invoke(self, invocation: Invocation) -> Result:
-        call = context.CallContext(
-            invocation.attachments,
-            invocation.remote_address,
-            invocation.local_address,
-            self.interface.name,
-            invocation.method_name,
-        )
+        call = context.CallContext(self.interface.name, invocation)
         token = context.enter(call)
         try:
             result = await self.inner.invoke(invocation)

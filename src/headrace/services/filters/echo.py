@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from headrace.services.filters.base import Filter
 from headrace.services.invocation import Invocation, Result
 
@@ -13,7 +16,11 @@ class EchoFilter(Filter):
     ORDER = -110_000
     SUSPENDS = False
 
-    async def invoke(self, invocation: Invocation) -> Result:
+    def invoke(self, invocation: Invocation) -> Coroutine[Any, Any, Result]:
         if invocation.method_name == "$echo" and len(invocation.arguments) == 1:
-            return Result(invocation.arguments[0])
-        return await self.inner.invoke(invocation)
+            return _echo(invocation)
+        return self.inner.invoke(invocation)
+
+
+async def _echo(invocation: Invocation) -> Result:
+    return Result(invocation.arguments[0])

@@ -6,6 +6,9 @@ maps. On the consumer's side a typed call to a provider that is itself generic i
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from headrace.services.errors import RpcCode, RpcException
 from headrace.services.filters.base import Filter
 from headrace.services.generic import (
@@ -20,9 +23,11 @@ from headrace.services.hessian2 import Hessian2Error, Typed
 from headrace.services.invocation import Invocation, Result
 from headrace.services.javatypes import split_descriptor
 
+_CALLS = frozenset((INVOKE, INVOKE_ASYNC))
+
 
 def is_generic_call(invocation: Invocation) -> bool:
-    return invocation.method_name in (INVOKE, INVOKE_ASYNC) and len(invocation.arguments) == 3
+    return invocation.method_name in _CALLS and len(invocation.arguments) == 3
 
 
 class GenericFilter(Filter):
@@ -32,9 +37,12 @@ class GenericFilter(Filter):
     ORDER = -20_000
     SUSPENDS = False
 
-    async def invoke(self, invocation: Invocation) -> Result:
+    def invoke(self, invocation: Invocation) -> Coroutine[Any, Any, Result]:
         if not is_generic_call(invocation) or self.interface.cls is GenericService:
-            return await self.inner.invoke(invocation)
+            return self.inner.invoke(invocation)
+        return self._invoke_by_name(invocation)
+
+    async def _invoke_by_name(self, invocation: Invocation) -> Result:
         name, types, arguments = invocation.arguments
         kind = invocation.attachment("generic")
         if kind not in ("", "true"):

@@ -17,9 +17,6 @@ from headrace.services.hessian2.errors import Hessian2Error
 from headrace.services.hessian2.input import READERS, Input, ObjectReader
 from headrace.services.hessian2.java_builders import BUILDERS
 
-MAX_DEPTH = 256
-MAX_OBJECTS = 1_000_000
-MAX_REPEATED = 64 * 1024 * 1024
 # Definitions come from the wire, so what is kept of them between bodies has its limits.
 _MAX_KEPT = 1024
 _MAX_KEPT_NAMES = 4096
@@ -30,16 +27,8 @@ class Decoder(Input):
 
     __slots__ = ("_classes",)
 
-    def __init__(
-        self,
-        data: bytes | bytearray | memoryview,
-        classes: JavaClasses = DEFAULT_CLASSES,
-        *,
-        max_depth: int = MAX_DEPTH,
-        max_objects: int = MAX_OBJECTS,
-        max_repeated: int = MAX_REPEATED,
-    ) -> None:
-        super().__init__(data, max_depth, max_objects, max_repeated)
+    def __init__(self, data: bytes | bytearray | memoryview, classes: JavaClasses = DEFAULT_CLASSES) -> None:
+        Input.__init__(self, data)
         self._classes = classes
 
     def decode(self) -> Any:

@@ -125,7 +125,7 @@ class Encoder(Output):
     def __init__(self, classes: JavaClasses = DEFAULT_CLASSES) -> None:
         if type(classes.writers) is not _Writers:
             classes.writers = _Writers(classes)
-        super().__init__(classes.writers)
+        Output.__init__(self, classes.writers)
 
     def encode(self, value: object, writer: Writer | None = None) -> None:
         """Append `value`; `writer` (from `writer_for` or `java_type_writer`) when its Java type is declared."""

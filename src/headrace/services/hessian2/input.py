@@ -19,6 +19,9 @@ from headrace.services.hessian2.keys import check_hash
 Reader = Callable[["Input", int], Any]
 ObjectReader = Callable[["Input"], object]
 
+MAX_DEPTH = 256
+MAX_OBJECTS = 1_000_000
+MAX_REPEATED = 64 * 1024 * 1024
 _END = 0x5A
 
 
@@ -31,22 +34,14 @@ class Input:
         "_sizes",
         "data",
         "definitions",
-        "max_depth",
-        "max_objects",
-        "max_repeated",
         "pos",
         "refs",
         "types",
     )
 
-    def __init__(
-        self, data: bytes | bytearray | memoryview, max_depth: int, max_objects: int, max_repeated: int
-    ) -> None:
+    def __init__(self, data: bytes | bytearray | memoryview) -> None:
         self.data = bytes(data)
         self.pos = 0
-        self.max_depth = max_depth
-        self.max_objects = max_objects
-        self.max_repeated = max_repeated
         # The numbers of the objects being read, the outermost first; of all objects their length in bytes, with
         # what they refer to counted again; and how much was counted again in all.
         self._open: list[int] = []
@@ -68,10 +63,10 @@ class Input:
     def enter(self, value: object) -> int:
         """Count `value`, whose parts are read next, and go one level down; returns its reference number."""
         number = len(self.refs)
-        if number >= self.max_objects:
-            raise Hessian2Error(f"The body holds more than {self.max_objects} objects.")
-        if len(self._open) >= self.max_depth:
-            raise Hessian2Error(f"The body is nested deeper than {self.max_depth} levels.")
+        if number >= MAX_OBJECTS:
+            raise Hessian2Error(f"The body holds more than {MAX_OBJECTS} objects.")
+        if len(self._open) >= MAX_DEPTH:
+            raise Hessian2Error(f"The body is nested deeper than {MAX_DEPTH} levels.")
         self._open.append(number)
         self._sizes.append(-self.pos - self._repeated)
         self.refs.append(value)
@@ -87,9 +82,9 @@ class Input:
         convert them. What refers back to an object that is still being read adds nothing here.
         """
         self._repeated += max(0, self._sizes[number])
-        if self._repeated > self.max_repeated:
+        if self._repeated > MAX_REPEATED:
             raise Hessian2Error(
-                f"The body refers to its own parts until they are more than {self.max_repeated} bytes."
+                f"The body refers to its own parts until they are more than {MAX_REPEATED} bytes."
             )
 
     def read_length(self, what: str) -> int:

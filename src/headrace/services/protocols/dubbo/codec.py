@@ -22,6 +22,8 @@ READONLY_BODY = encode("R")
 _PLACE_FOR_HEADER = bytes(HEADER_SIZE)
 _WITH_EXCEPTION, _VALUE, _NULL = 0, 1, 2
 _WITH_ATTACHMENTS = 3  # added to each of the above
+_RESULT_HEADS = [_PLACE_FOR_HEADER + encode(kind) for kind in range(6)]
+_OK = int(Status.OK)
 _TAIL = encode({"dubbo": PROTOCOL_VERSION})  # the attachments of nearly every reply
 _MAX_ROUTES = 4096
 _MAX_TAILS = 1024
@@ -31,9 +33,21 @@ _MAX_TAIL_BYTES = 1024
 class Route:
     """What a request's first five strings say, decoded once."""
 
-    __slots__ = ("count", "keys", "method_name", "parameter_types", "path", "reply_attachments", "version")
+    __slots__ = (
+        "count",
+        "head",
+        "keys",
+        "method_name",
+        "parameter_types",
+        "path",
+        "reply_attachments",
+        "version",
+    )
 
-    def __init__(self, dubbo: str, path: str, version: str, method_name: str, parameter_types: str) -> None:
+    def __init__(
+        self, head: bytes, dubbo: str, path: str, version: str, method_name: str, parameter_types: str
+    ) -> None:
+        self.head = head  # the strings as they came; a body that begins with them has this route
         self.path = path
         self.version = version
         self.method_name = method_name
@@ -41,7 +55,7 @@ class Route:
         self.count = len(split_descriptor(parameter_types))
         self.reply_attachments = supports_reply_attachments(dubbo)
         # By what the attachments say of path, version and group, the key of the export.
-        self.keys: dict[tuple[str, str, str], str] = {}
+        self.keys: dict[tuple[object, object, object], str] = {}
 
 
 class RequestDecoder:
@@ -49,34 +63,33 @@ class RequestDecoder:
 
     def __init__(self) -> None:
         self._routes: dict[bytes, Route] = {}
+        self._latest: Route | None = None
         self._tails: dict[bytes, Attachments] = {}
 
     def decode(self, body: bytes) -> tuple[Route, list[object], Attachments]:
         """The route, arguments and attachments of a request; raises Hessian2Error."""
-        end = _skip_five_strings(body)
-        route = self._routes.get(body[:end])
-        if route is None:
-            decoder = Decoder(body)
-            route = self._read_route(decoder)
-            if decoder.pos == end and len(self._routes) < _MAX_ROUTES:
-                self._routes[body[:end]] = route
-        else:
-            if route.count == 0:
-                return route, [], self._attachments(body, end, None)
-            decoder = Decoder(body)
-            decoder.pos = end
-        arguments = [decoder.decode() for _ in range(route.count)]
+        route = self._latest
+        if route is None or not body.startswith(route.head):
+            route = self._find_route(body)
+        arguments: list[object] = []
+        if not route.count:
+            return route, arguments, self._attachments(body, len(route.head), None)
+        decoder = Decoder(body)
+        decoder.pos = len(route.head)
+        for _ in range(route.count):
+            arguments.append(decoder.decode())
         return route, arguments, self._attachments(body, decoder.pos, decoder)
 
-    def _read_route(self, decoder: Decoder) -> Route:
-        strings = [decoder.decode() for _ in range(5)]
-        # A consumer may send null for what it does not know: an absent version, or a path left to the attachments.
-        if any(not isinstance(each, str | None) for each in strings) or not isinstance(strings[3], str):
-            raise Hessian2Error("A request begins with five strings, and this one does not.")
-        try:
-            return Route(*(each or "" for each in strings))
-        except ValueError as error:
-            raise Hessian2Error(f"The parameters' types cannot be read: {error}.") from None
+    def _find_route(self, body: bytes) -> Route:
+        head = body[: _skip_five_strings(body)]
+        route = self._routes.get(head)
+        if route is None:
+            route = _read_route(Decoder(body))
+            if route.head != head or len(self._routes) >= _MAX_ROUTES:
+                return route
+            self._routes[head] = route
+        self._latest = route
+        return route
 
     def _attachments(self, body: bytes, start: int, decoder: Decoder | None) -> Attachments:
         tail = body[start:]
@@ -98,6 +111,17 @@ class RequestDecoder:
                 self._tails.clear()
             self._tails[tail] = attachments.copy()
         return {str(key): value for key, value in attachments.items()} if not plain else attachments
+
+
+def _read_route(decoder: Decoder) -> Route:
+    strings = [decoder.decode() for _ in range(5)]
+    # A consumer may send null for what it does not know: an absent version, or a path left to the attachments.
+    if any(not isinstance(each, str | None) for each in strings) or not isinstance(strings[3], str):
+        raise Hessian2Error("A request begins with five strings, and this one does not.")
+    try:
+        return Route(decoder.data[: decoder.pos], *(each or "" for each in strings))
+    except ValueError as error:
+        raise Hessian2Error(f"The parameters' types cannot be read: {error}.") from None
 
 
 def _skip_five_strings(body: bytes) -> int:
@@ -177,22 +201,21 @@ def encode_result(
     """A whole response frame that carries a result; raises Hessian2Error for a value that cannot travel."""
     encoder = Encoder()
     out = encoder.out
-    out += _PLACE_FOR_HEADER
     extra = _WITH_ATTACHMENTS if attachments else 0
     if result.exception is not None:
-        out.append(0x90 + _WITH_EXCEPTION + extra)
+        out += _RESULT_HEADS[_WITH_EXCEPTION + extra]
         encoder.encode(result.exception)
     elif result.value is None:
-        out.append(0x90 + _NULL + extra)
+        out += _RESULT_HEADS[_NULL + extra]
     else:
-        out.append(0x90 + _VALUE + extra)
+        out += _RESULT_HEADS[_VALUE + extra]
         encoder.encode(result.value, None if method is None else method.write_result)
     if attachments:
         if result.attachments:
             encoder.encode({**result.attachments, "dubbo": PROTOCOL_VERSION})
         else:
             out += _TAIL
-    HEADER.pack_into(out, 0, MAGIC, HESSIAN2, Status.OK, request_id, len(out) - HEADER_SIZE)
+    HEADER.pack_into(out, 0, MAGIC, HESSIAN2, _OK, request_id, len(out) - HEADER_SIZE)
     return out
 
 

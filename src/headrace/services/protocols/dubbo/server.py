@@ -89,9 +89,15 @@ class DubboServer:
         self._pulse.remove(connection)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self.loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.add(self.loop.create_task(self._run(work)))
+
+    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        finally:  # cheaper than a callback of the task, which is another turn of the loop
+            task = asyncio.current_task()
+            if task is not None:
+                self._tasks.discard(task)
 
     async def close(self, wait_seconds: float) -> None:
         """Tell consumers to look elsewhere, let calls under way finish, close."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("headrace.services.dubbo")
 
+_CALL = REQUEST | TWO_WAY | HESSIAN2
 _MAX_KEYS = 64
 _MAX_KEY_LENGTH = 1024
 _MAX_MESSAGE = 8192
@@ -49,7 +50,6 @@ class ServerConnection(Connection):
         super().__init__(server.loop, server.payload)
         self._server = server
         self._typed = bytearray()
-        self.running = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -69,22 +69,10 @@ class ServerConnection(Connection):
     # -- frames ------------------------------------------------------------------------------------------
 
     def on_frame(self, flags: int, status: int, request_id: int, body: bytes) -> None:
-        if flags & EVENT:
-            self.on_event(flags, request_id, body)
-            return
-        if not flags & REQUEST:  # an answer, but we asked nothing
+        if flags | TWO_WAY != _CALL:
+            self._on_other(flags, request_id, body)
             return
         two_way = bool(flags & TWO_WAY)
-        serialization = flags & SERIALIZATION_MASK
-        if serialization != HESSIAN2:
-            self._refuse(
-                two_way,
-                request_id,
-                Status.BAD_REQUEST,
-                "Fail to decode request due to: java.io.IOException: Unexpected serialization id:"
-                f"{serialization} received from network, please check if the peer send the right id.",
-            )
-            return
         server = self._server
         try:
             route, arguments, attachments = server.decoder.decode(body)
@@ -107,32 +95,10 @@ class ServerConnection(Connection):
         if invoker is None:
             self._refuse(two_way, request_id, Status.SERVICE_ERROR, self._not_found(key, invocation))
             return
+        call = self._serve(invoker, invocation, request_id, route.reply_attachments)
         if invoker.suspends:
-            self.running += 1
-            server.spawn(self._serve(invoker, invocation, request_id, route.reply_attachments))
-        else:
-            self._serve_now(invoker, invocation, request_id, route.reply_attachments)
-
-    def _key(self, route: codec.Route, attachments: Attachments) -> str:
-        """Which export a request is for: the attachments say it, and where they do not, the request's beginning."""
-        said = (
-            _text(attachments.get("path")),
-            _text(attachments.get("version")),
-            _text(attachments.get("group")),
-        )
-        key = route.keys.get(said)
-        if key is None:
-            path, version, group = said
-            key = exporter_key(path or route.path, version or route.version, group, self._server.port)
-            if len(route.keys) < _MAX_KEYS and len(key) < _MAX_KEY_LENGTH:
-                route.keys[said] = key
-        return key
-
-    def _serve_now(
-        self, invoker: Invoker, invocation: Invocation, request_id: int, attachments: bool
-    ) -> None:
-        """Run a call that never waits to its end."""
-        call = self._answer(invoker, invocation, request_id, attachments)
+            server.spawn(call)
+            return
         try:
             call.send(None)
         except StopIteration:
@@ -140,36 +106,56 @@ class ServerConnection(Connection):
         call.close()
         raise RuntimeError(f"{invoker} waited although its chain says that it never does")
 
+    def _on_other(self, flags: int, request_id: int, body: bytes) -> None:
+        """A frame that is no call in Hessian 2."""
+        if flags & EVENT:
+            self.on_event(flags, request_id, body)
+        elif flags & REQUEST:
+            self._refuse(
+                bool(flags & TWO_WAY),
+                request_id,
+                Status.BAD_REQUEST,
+                "Fail to decode request due to: java.io.IOException: Unexpected serialization id:"
+                f"{flags & SERIALIZATION_MASK} received from network, please check if the peer send the right id.",
+            )
+        # Else it is an answer, but we asked nothing.
+
+    def _key(self, route: codec.Route, attachments: Attachments) -> str:
+        """Which export a request is for: the attachments say it, and where they do not, the request's beginning."""
+        said = (attachments.get("path"), attachments.get("version"), attachments.get("group"))
+        try:
+            return route.keys[said]
+        except (KeyError, TypeError):  # not met yet, or something that cannot be a key
+            path, version, group = map(_text, said)
+            key = exporter_key(path or route.path, version or route.version, group, self._server.port)
+            plain = all(isinstance(each, str | None) for each in said)
+            if plain and len(route.keys) < _MAX_KEYS and len(key) < _MAX_KEY_LENGTH:
+                route.keys[said] = key
+            return key
+
     async def _serve(
         self, invoker: Invoker, invocation: Invocation, request_id: int, attachments: bool
     ) -> None:
         try:
-            await self._answer(invoker, invocation, request_id, attachments)
-        finally:
-            self.running -= 1
-
-    async def _answer(
-        self, invoker: Invoker, invocation: Invocation, request_id: int, attachments: bool
-    ) -> None:
-        status, message = Status.SERVICE_ERROR, ""
-        try:
             result = await invoker.invoke(invocation)
-        except PoolExhaustedError as error:
-            host, _, port = self.local_address.rpartition(":")
-            status = Status.SERVER_THREADPOOL_EXHAUSTED_ERROR
-            message = f"Server side({host},{port}) threadpool is exhausted ,detail msg:{error}"
-        except RpcException as error:
-            message = f"org.apache.dubbo.rpc.RpcException: {error}"
-        except ServicesError as error:
-            message = str(error)
         except Exception as error:
-            logger.exception("The call of %s failed", invocation.method_name)
-            message = f"{type(error).__name__}: {error}"
+            self._refuse(not invocation.one_way, request_id, *self._reason(error, invocation))
         else:
             if not invocation.one_way:
                 self._send_result(request_id, result, invoker, invocation, attachments)
-            return
-        self._refuse(not invocation.one_way, request_id, status, message)
+
+    def _reason(self, error: Exception, invocation: Invocation) -> tuple[Status, str]:
+        """Why a call could not be made, as the consumer is told."""
+        if isinstance(error, PoolExhaustedError):
+            host, _, port = self.local_address.rpartition(":")
+            message = f"Server side({host},{port}) threadpool is exhausted ,detail msg:{error}"
+            return Status.SERVER_THREADPOOL_EXHAUSTED_ERROR, message
+        if isinstance(error, RpcException):
+            return Status.SERVICE_ERROR, f"org.apache.dubbo.rpc.RpcException: {error}"
+        if isinstance(error, ServicesError):
+            return Status.SERVICE_ERROR, str(error)
+        logger.error("The call of %s failed", invocation.method_name, exc_info=error)
+        return Status.SERVICE_ERROR, f"{type(error).__name__}: {error}"
 
     def _send_result(
         self, request_id: int, result: Result, invoker: Invoker, invocation: Invocation, attachments: bool
