@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 
-from headrace.services import Bootstrap, Environment, ProtocolConfig, RegistryConfig, Runtime
+from headrace.services import (
+    Bootstrap,
+    Environment,
+    ProtocolConfig,
+    RegistryConfig,
+    RpcException,
+    Runtime,
+    interface,
+)
 from headrace.testing.zookeeper import ZooKeeperServer
 
 
@@ -28,6 +38,25 @@ def zookeeper_registry(zookeeper: ZooKeeperServer) -> Callable[[], RegistryConfi
         return RegistryConfig(address=f"zookeeper://{zookeeper.connect_string}", session=2000, **settings)
 
     return make
+
+
+@pytest.fixture
+def client(zookeeper: ZooKeeperServer) -> Iterator[KazooClient]:
+    """Somebody else's view of the shared ZooKeeper."""
+    kazoo = KazooClient(zookeeper.connect_string)
+    kazoo.start()
+    yield kazoo
+    kazoo.stop()
+    kazoo.close()
+
+
+@pytest.fixture(params=["zookeeper", "embedded"])
+def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., RegistryConfig]:
+    """Both kinds of registry promise the same."""
+    if request.param == "zookeeper":
+        made: Callable[..., RegistryConfig] = request.getfixturevalue("zookeeper_registry")
+        return made
+    return lambda **settings: RegistryConfig(address=f"embedded://{tmp_path}/registry", **settings)
 
 
 @pytest.fixture
@@ -72,3 +101,50 @@ def eventually() -> Callable[..., None]:
             time.sleep(0.02)
 
     return wait
+
+
+@interface("com.acme.Who")
+class Who:
+    def who(self) -> str: ...  # type: ignore[empty-body]
+
+
+class Named(Who):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def who(self) -> str:
+        return self.name
+
+
+class WhoService:
+    """A service whose providers answer with their names, so that a caller sees whom it reached."""
+
+    interface = Who
+    named = Named
+
+    def __init__(self, application: Callable[..., Bootstrap]) -> None:
+        self._application = application
+
+    def provide(self, registry: object, name: str, **settings: object) -> Bootstrap:
+        app = self._application(name, registry=registry)
+        app.service(Named(name), interface=Who, **settings)
+        return app.start()
+
+    def answers(self, proxy: Who, count: int = 40) -> set[str]:
+        """Who answers; a call that finds nobody is one of the answers."""
+
+        def ask() -> str:
+            try:
+                return proxy.who()
+            except RpcException:
+                return "nobody"
+
+        return {ask() for _ in range(count)}
+
+    def is_answered_by_a(self, proxy: Who) -> bool:
+        return self.answers(proxy, 1) == {"a"}
+
+
+@pytest.fixture
+def who(application: Callable[..., Bootstrap]) -> WhoService:
+    return WhoService(application)
