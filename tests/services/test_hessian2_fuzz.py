@@ -134,7 +134,7 @@ def test_any_bytes_give_a_value_or_the_one_error(data: bytes) -> None:
 
 
 def read_all(data: bytes) -> None:
-    decoder = Decoder(data, CLASSES, max_objects=10_000)
+    decoder = Decoder(data, CLASSES)
     with contextlib.suppress(Hessian2Error):
         while decoder.remaining:
             decoder.decode()
