@@ -71,6 +71,23 @@ def test_a_withdrawn_service_is_not_exported_again(application: Callable[..., Bo
         config.export()
 
 
+async def test_a_service_withdrawn_while_it_goes_out_is_withdrawn_whole(
+    application: Callable[..., Bootstrap],
+) -> None:
+    app = application(
+        protocol=[ProtocolConfig(name="dubbo", **LOOPBACK), ProtocolConfig(name="rest", **LOOPBACK)]
+    )
+    config = shop(app)
+    await asyncio.gather(config.export_async(), config.export_async(), config.unexport_async())
+    assert [url.protocol for url in config.urls] == ["dubbo", "rest"]
+    assert config.unexported
+    assert app.runtime.provider_models == {}
+    for url in config.urls:
+        proxy = await application().reference_async(Shop, url=url.identity, retries=0)
+        with pytest.raises(RpcException, match=r"Not found exported service|there is no service"):
+            await proxy.find("a", 1)
+
+
 def test_withdrawing_what_was_never_exported_changes_nothing(application: Callable[..., Bootstrap]) -> None:
     config = shop(application())
     config.unexport()

@@ -153,6 +153,12 @@ def test_a_token_is_generated_when_it_is_true(application: Callable[..., Bootstr
     assert exported_url(application, token=False).get("token") == ""
 
 
+def test_a_service_can_do_without_its_providers_token(application: Callable[..., Bootstrap]) -> None:
+    for token, expected in ((None, "secret"), ("own", "own"), (False, ""), ("false", "")):
+        url = exported_url(application, provider=ProviderConfig(token="secret"), token=token)
+        assert url.get("token") == expected
+
+
 def test_a_service_without_methods_says_any_and_warns(
     application: Callable[..., Bootstrap], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -194,6 +200,16 @@ def test_a_service_is_known_by_group_context_path_and_version(application: Calla
     model = app.runtime.provider_models["g/v1/com.acme.Shop:2"]
     assert model.ref is config.ref
     assert set(model.interface.methods) == {"find", "payNow"}
+
+
+def test_the_providers_group_and_version_are_the_services(application: Callable[..., Bootstrap]) -> None:
+    app = application(provider=ProviderConfig(group="g", version="2"))
+    config = shop(app, scope="none")
+    config.export()
+    assert config.urls[0].get("revision") == "2"
+    assert app.runtime.provider_models["g/com.acme.Shop:2"].ref is config.ref
+    config.unexport()
+    assert app.runtime.provider_models == {}
 
 
 # -- host and port -------------------------------------------------------------------------------------------

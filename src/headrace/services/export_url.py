@@ -60,13 +60,11 @@ def provider_url(service: ServiceConfig[Any], protocol: ProtocolConfig, registri
         parameters |= {"generic": "true", "methods": ANY}
     else:
         parameters["generic"] = "false"
-        if service.version:
-            parameters["revision"] = service.version
+        if parameters.get("version"):
+            parameters["revision"] = parameters["version"]
         parameters["methods"] = method_names(service.model)
-    token = to_text(service.token or (service.provider.token if service.provider else None))
-    if token.lower() in _OFF:
-        parameters.pop("token", None)
-    else:
+    token = parameters.pop("token", "")
+    if token.lower() not in _OFF:
         generated = token.lower() in ("true", "default")
         parameters["token"] = str(uuid.uuid4()) if generated else token
     name = protocol.name or "dubbo"

@@ -31,7 +31,7 @@ from headrace.services.invoker import Invoker, ProviderMetadataInvoker
 from headrace.services.models import ProviderModel
 from headrace.services.protocols.base import Exporter
 from headrace.services.runtime import Runtime, default_runtime
-from headrace.services.url import LOCALHOST, URL, build_key
+from headrace.services.url import LOCALHOST, URL
 
 logger = logging.getLogger("headrace.services")
 T = TypeVar("T")
@@ -57,6 +57,7 @@ class ServiceConfig(ProviderSettings, Generic[T]):
         self.urls: list[URL] = []
         self._exporters: list[Exporter] = []
         self._delayed: asyncio.Task[None] | None = None
+        self._changing = asyncio.Lock()  # an export and a withdrawal may be asked for at once
         self._model: InterfaceModel | None = None
 
     # -- what it is --------------------------------------------------------------------------------------
@@ -190,24 +191,23 @@ class ServiceConfig(ProviderSettings, Generic[T]):
             logger.exception("The delayed export of %s failed", self.model.name)
 
     async def _do_export(self) -> None:
-        if self.unexported:
-            raise ServicesError(f"The service {self.model.name} has already unexported!")
-        if self.exported:
-            return
-        self.exported = True
-        try:
-            registries = load_registries(self, provider=True, runtime_parameters=runtime_parameters())
-            for protocol in self.protocols:
-                url = await self._export_url(provider_url(self, protocol, registries), registries)
-                self.urls.append(url)
-                key = build_key(self.full_path(protocol), self.group, self.version)
-                model = self.runtime.provider_models.setdefault(key, ProviderModel(key, self.model, self.ref))
-                model.urls.append(url)
-        except BaseException:
-            await self._withdraw()
-            self.urls.clear()
-            self.exported = False
-            raise
+        async with self._changing:
+            if self.unexported:
+                raise ServicesError(f"The service {self.model.name} has already unexported!")
+            if self.exported:
+                return
+            try:
+                registries = load_registries(self, provider=True, runtime_parameters=runtime_parameters())
+                for protocol in self.protocols:
+                    url = await self._export_url(provider_url(self, protocol, registries), registries)
+                    self.urls.append(url)
+                    model = ProviderModel(url.path_key, self.model, self.ref)
+                    self.runtime.provider_models.setdefault(url.path_key, model).urls.append(url)
+            except BaseException:
+                await self._withdraw()
+                self.urls.clear()
+                raise
+            self.exported = True
 
     async def _export_url(self, url: URL, registries: list[URL]) -> URL:
         scope = url.get("scope").lower()
@@ -261,10 +261,11 @@ class ServiceConfig(ProviderSettings, Generic[T]):
         if self._delayed is not None:
             self._delayed.cancel()
             self._delayed = None
-        if not self.exported or self.unexported:
-            return
-        self.unexported = True
-        await self._withdraw()
+        async with self._changing:
+            if not self.exported or self.unexported:
+                return
+            self.unexported = True
+            await self._withdraw()
 
     async def _withdraw(self) -> None:
         exporters, self._exporters = self._exporters, []
