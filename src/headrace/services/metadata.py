@@ -1,11 +1,13 @@
 """Publishes what a service looks like, for consoles and for callers who have no interface.
 
 The layout in ZooKeeper is Dubbo's: `/dubbo/metadata/<interface>/[version/][group/]<side>/<application>`, holding a
-JSON description with the methods, their types and the URL's parameters.
+JSON description with the methods, their types and the URL's parameters. Nothing waits for a report that is away:
+what could not be published is logged and tried again every `retry-period` (3,000 ms), `retry-times` (100) times.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import logging
@@ -21,6 +23,8 @@ from headrace.services.url import URL, encode
 
 logger = logging.getLogger("headrace.services")
 
+DEFAULT_RETRY_TIMES = 100
+DEFAULT_RETRY_MS = 3_000
 _OWN = ("pid", "timestamp", "bind.ip", "bind.port")
 
 
@@ -82,18 +86,23 @@ class MetadataIdentifier:
 
 
 class MetadataReport(ABC):
-    """A place where descriptions are published. A failure to publish is logged and stops nothing."""
+    """A place where descriptions are published."""
 
     def __init__(self, url: URL) -> None:
         self.url = url
+        self._times = url.get_int("retry-times", DEFAULT_RETRY_TIMES)
+        self._seconds = url.get_int("retry-period", DEFAULT_RETRY_MS) / 1000
+        self._unpublished: dict[MetadataIdentifier, str] = {}
+        self._retrying: asyncio.Task[None] | None = None
 
     @abstractmethod
     async def start(self) -> None:
         """Connect."""
 
-    @abstractmethod
     async def close(self) -> None:
         """Disconnect."""
+        if self._retrying is not None:
+            self._retrying.cancel()
 
     @abstractmethod
     async def store(self, identifier: MetadataIdentifier, text: str) -> None: ...
@@ -109,10 +118,28 @@ class MetadataReport(ABC):
         await self._publish(MetadataIdentifier.of(url, "consumer"), dict(url.remove(*_OWN).parameters))
 
     async def _publish(self, identifier: MetadataIdentifier, described: dict[str, Any]) -> None:
+        text = json.dumps(described)
+        self._unpublished[identifier] = text  # in place of what may still wait to be published
+        if not await self._try(identifier, text) and (self._retrying is None or self._retrying.done()):
+            self._retrying = asyncio.get_running_loop().create_task(self._retry())
+
+    async def _try(self, identifier: MetadataIdentifier, text: str) -> bool:
         try:
-            await self.store(identifier, json.dumps(described))
+            await self.store(identifier, text)
         except Exception as error:
             logger.error("The metadata of %s could not be published: %s", identifier.interface, error)
+            return False
+        if self._unpublished.get(identifier) is text:
+            del self._unpublished[identifier]
+        return True
+
+    async def _retry(self) -> None:
+        for _ in range(self._times):
+            if not self._unpublished:
+                return
+            await asyncio.sleep(self._seconds)
+            for identifier, text in list(self._unpublished.items()):
+                await self._try(identifier, text)
 
 
 MetadataReportFactory = Callable[[URL], MetadataReport]
@@ -124,12 +151,13 @@ class ZooKeeperMetadataReport(MetadataReport):
     def __init__(self, url: URL) -> None:
         super().__init__(url)
         self._root = "/" + url.get("group", "dubbo").strip("/")
-        self._zk = ZooKeeperConnection(url)
+        self._zk = ZooKeeperConnection(url.add_if_absent({"check": "false"}))
 
     async def start(self) -> None:
         await self._zk.start()
 
     async def close(self) -> None:
+        await super().close()
         await self._zk.close()
 
     async def store(self, identifier: MetadataIdentifier, text: str) -> None:

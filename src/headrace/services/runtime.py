@@ -203,7 +203,8 @@ class Runtime:
         """How long consumers get to notice that a provider is leaving, and calls under way to finish."""
         text = self.environment.get(SHUTDOWN_WAIT)
         if text is None:
-            return DEFAULT_SHUTDOWN_WAIT_MS
+            chosen = self.application.shutwait if self.application else None
+            return DEFAULT_SHUTDOWN_WAIT_MS if chosen is None else chosen
         if not text.isdecimal():
             raise ConfigError(f"{SHUTDOWN_WAIT}={text} is not a number of milliseconds")
         return int(text)
@@ -249,6 +250,8 @@ class Runtime:
             pool.close()
         for held in self.reserved.values():
             held.close()
+        self.provider_models.clear()
+        self.consumer_models.clear()
         self._pools.clear()
         self.reserved.clear()
         self._random_ports.clear()

@@ -71,9 +71,6 @@ class MetadataReportConfig(Config):
     group: str | None = setting()
     retry_times: int | None = setting(key="retry-times", check=at_least(0))
     retry_period: int | None = setting(key="retry-period", check=is_milliseconds)
-    cycle_report: bool | None = setting(key="cycle-report")
-    sync_report: bool | None = setting(key="sync-report")
-    cluster: bool | None = setting()
 
 
 @dataclass(kw_only=True)
@@ -124,7 +121,7 @@ class ApplicationConfig(Config):
     architecture: str | None = setting(check=is_name)
     environment: str | None = setting(check=one_of("develop", "test", "product"))
     default: bool | None = setting()
-    shutwait: str | None = setting(check=is_name)
+    shutwait: int | None = setting(check=is_milliseconds)
     registries: list[RegistryConfig] = field(default_factory=list)
     monitor: MonitorConfig | None = None
 
