@@ -246,6 +246,26 @@ def test_two_providers_share_the_work_and_each_request_is_served(
     assert len({made for ledger in ledgers for made in ledger.made}) == 20
 
 
+def test_one_service_can_be_served_from_two_clusters(
+    application: Callable[..., Bootstrap],
+    make_broker: Callable[..., BrokerThread],
+    bootstrap: str,
+    version: str,
+) -> None:
+    other = make_broker({"group.initial.rebalance.delay.ms": "0"}).bootstrap
+    places = [place.partition(":") for place in (bootstrap, other)]
+    app = application(
+        "bank",
+        protocol=[ProtocolConfig(name="headrace", host=host, port=int(port)) for host, _, port in places],
+    )
+    app.service(Bank(), scope="remote", version=version)
+    app.start()
+    for place in (bootstrap, other):
+        consumer = application(f"web-{version}")
+        proxy = consumer.reference(Bank, url=f"headrace://{place}", version=version, timeout=30_000)
+        assert proxy.transfer(3) == 3
+
+
 def test_a_token_is_wanted_here_too(provide: Callable[..., Bootstrap], bank: Callable[..., Bank]) -> None:
     provide(Ledger(), token="secret")
     with pytest.raises(RpcException, match="Invalid token!"):

@@ -37,9 +37,8 @@ class TopicsProtocol(Protocol):
 
     async def export(self, invoker: Invoker) -> Exporter:
         # An override rule exports the same service again: the new chain takes over, the old one ends.
-        before = [e for e in self._exporters if e.invoker.url.path_key == invoker.url.path_key]
-        for exporter in before:
-            await exporter.unexport()
+        for before in [e for e in self._exporters if _place(e.invoker.url) == _place(invoker.url)]:
+            await before.unexport()
         exporter = TopicsExporter(invoker, self.runtime, lambda gone: self._exporters.pop(gone, None))
         await exporter.start()
         self._exporters[exporter] = None
@@ -75,3 +74,8 @@ class TopicsProtocol(Protocol):
         for mailbox in list(self._mailboxes.values()):
             await mailbox.close()
         self._mailboxes.clear()
+
+
+def _place(url: URL) -> tuple[str, str]:
+    """Which cluster and which service."""
+    return names.bootstrap_servers(url), url.path_key
