@@ -187,7 +187,8 @@ class Registry(ABC):
                 except Exception as error:
                     logger.warning("Failed again to %s %s, cause: %s", key[0], key[1], error)
                 else:
-                    self._failed.pop(key, None)
+                    if self._failed.get(key) is action:  # it may have failed anew meanwhile
+                        del self._failed[key]
 
 
 RegistryFactory = Callable[[URL], Registry]
