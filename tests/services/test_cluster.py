@@ -260,6 +260,12 @@ async def test_forking_takes_the_first_answer() -> None:
         await cluster(ForkingCluster, [Provider(1, delay=5)], timeout=20).invoke(call())
 
 
+async def test_a_method_can_have_forks_of_its_own() -> None:
+    providers = [Provider(port) for port in range(4)]
+    await cluster(ForkingCluster, providers, forks=1, **{"get.forks": 3}).invoke(call())
+    assert sum(provider.calls for provider in providers) == 3
+
+
 async def test_available_takes_the_default_registry_first() -> None:
     ordinary, default = Provider(1), Provider(2, **{"registry.default": True})
     both = cluster(AvailableCluster, [ordinary, default])

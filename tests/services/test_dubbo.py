@@ -38,6 +38,7 @@ from headrace.services import (
 )
 from headrace.services.generic import generalize
 from headrace.services.hessian2 import Hessian2Error, decode, encode
+from headrace.services.protocols.dubbo.client import ExchangeClient
 from headrace.services.protocols.dubbo.frame import HEADER
 
 
@@ -449,6 +450,26 @@ def test_a_lost_connection_fails_its_calls_at_once(consumer: Bootstrap) -> None:
         )
         with pytest.raises(RpcException, match="Directly return the unFinished request"):
             proxy.echo(1)
+
+
+async def test_a_connection_that_comes_after_the_end_is_closed() -> None:
+    ended: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ended.put_nowait(await reader.read())
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        client = ExchangeClient(asyncio.get_running_loop(), URL("dubbo", "127.0.0.1", port, "com.acme.Shop"))
+        connecting = asyncio.ensure_future(client.connect())
+        await asyncio.sleep(0)
+        await client.close()
+        with pytest.raises(RpcException, match="is closed"):
+            await connecting
+        assert await asyncio.wait_for(ended.get(), 20) == b""
+        assert not client.is_connected
 
 
 def test_nobody_listening_is_one_sentence(consumer: Bootstrap) -> None:

@@ -20,6 +20,7 @@ app = options.command_app("List, describe, invoke and export services (Dubbo 2.7
 
 QUICK = {"dubbo.service.shutdown.wait": "0"}  # a command that only asks has nobody to wait for
 DEFAULT_REGISTRY = "zookeeper://127.0.0.1:2181"
+MAX_REASON = 300
 
 Registry = Annotated[
     str,
@@ -173,7 +174,6 @@ def export(
     from headrace.services import Bootstrap, RegistryConfig
 
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("kazoo").setLevel(logging.ERROR)
     overrides = dict(properties.from_arguments(define or [], "-D"))
     with _runtime(overrides) as runtime:
         served = Bootstrap(
@@ -193,17 +193,31 @@ def export(
 @contextmanager
 def _runtime(overrides: dict[str, str]) -> Iterator[Runtime]:
     """A runtime for one command, ended with it; what goes wrong becomes the command's one sentence."""
-    from headrace.services import Environment, JavaException, Runtime, ServicesError
+    import logging
 
+    from headrace.services import Environment, JavaException, RpcException, Runtime, ServicesError
+
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # the registry says in a sentence what kazoo met
     runtime = Runtime(Environment(properties=overrides))
     try:
         yield runtime
     except JavaException as error:
         raise Failure(f"The service raised {error}.") from None
+    except RpcException as error:
+        raise Failure(f"The call failed: {_plain(error.reason)}.") from None
     except ServicesError as error:
         raise Failure(str(error)) from None
     finally:
         runtime.shutdown()
+
+
+def _plain(reason: str) -> str:
+    """A provider's reason for people: its first line, without Java's class names, channels and invocations."""
+    line = reason.partition("\n")[0].partition(" , channel:")[0]
+    while line.partition(": ")[0].startswith(("org.apache.dubbo.", "com.alibaba.dubbo.", "java.")):
+        line = line.partition(": ")[2]
+    line = line.strip().rstrip(".,")
+    return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
 
 
 def _registry(text: str) -> str:

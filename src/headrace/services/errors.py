@@ -41,10 +41,18 @@ class RpcCode(IntEnum):
 
 @java_class("org.apache.dubbo.rpc.RpcException")
 class RpcException(ServicesError):
-    """A call did not happen or its answer was lost; `code` says which."""
+    """A call did not happen or its answer was lost; `code` says which.
+
+    The message is Dubbo's, with everybody who had a part in the call; `reason` is only what went wrong, at its root.
+    """
 
     code: int
 
-    def __init__(self, message: str, code: RpcCode = RpcCode.UNKNOWN) -> None:
+    def __init__(self, message: str, code: RpcCode = RpcCode.UNKNOWN, *, reason: str = "") -> None:
         super().__init__(message)
         self.code = int(code)
+        self._reason = reason
+
+    @property
+    def reason(self) -> str:
+        return getattr(self, "_reason", "") or str(self)  # one that came over the wire has no part of its own

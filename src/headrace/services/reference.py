@@ -195,6 +195,7 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
                 f"service {build_key(self.model.name, self.group, self.version)} from the url {invoker.url} to the "
                 f"consumer {local_host()}: start a provider, or set check=false to wait for one",
                 RpcCode.NO_INVOKER,
+                reason=f"no provider of {invoker.url.service_key} is {self._where}",
             )
         logger.info("Refer dubbo service %s from url %s", self.model.name, invoker.url)
         report = load_metadata_report(self)
@@ -202,6 +203,15 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
             consumer = URL("consumer", parameters.pop("register.ip"), 0, self.model.name, parameters)
             await (await self.runtime.report(report)).publish_consumer(consumer)
         return invoker
+
+    @property
+    def _where(self) -> str:
+        """Where the service was looked for, for people."""
+        if self.url:
+            return f"at {self.url}"
+        return (
+            f"registered at {', '.join(url.address for url in self.urls)}" if self.urls else "in this process"
+        )
 
     def _stays_here(self, parameters: dict[str, str]) -> bool:
         if self.injvm is not None:

@@ -125,6 +125,7 @@ class RegistryDirectory(Directory):
                 f"{self._origin.service_key} on consumer {local_host()} use dubbo version {RELEASE}, "
                 "please check status of providers(disabled, not registered or in blacklist).",
                 RpcCode.FORBIDDEN,
+                reason=f"no provider of {self._origin.service_key} is registered at {self._registry_url.address}",
             )
         return route(self._routers, self._listed, self._origin, invocation) if self._routers else self._listed
 

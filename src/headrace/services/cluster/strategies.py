@@ -83,6 +83,7 @@ class ClusterInvoker(Invoker):
                 f"{self.settings.address} on the consumer {local_host()} using the dubbo version {RELEASE}. "
                 "Please check if the providers have been started and registered.",
                 RpcCode.NO_INVOKER,
+                reason=f"no provider of {self.settings.service_key} is registered at {self.settings.address}",
             )
 
     def select(
@@ -173,6 +174,7 @@ class FailoverCluster(ClusterInvoker):
             f"the providers {providers} ({len(providers)}/{len(invokers)}) from the registry {self.settings.address} "
             f"on the consumer {local_host()} using the dubbo version {RELEASE}. Last error is: {last}",
             RpcCode(last.code),
+            reason=last.reason,
         )
 
 
@@ -192,6 +194,7 @@ class FailfastCluster(ClusterInvoker):
                 f"service {self.interface.name} method {invocation.method_name} on consumer {local_host()} use "
                 f"dubbo version {RELEASE}, but no luck to perform the invocation. Last error is: {error}",
                 RpcCode(error.code),
+                reason=error.reason,
             ) from error
 
 
@@ -212,7 +215,7 @@ class ForkingCluster(ClusterInvoker):
 
     async def call(self, invocation: Invocation, invokers: Sequence[Invoker], balance: LoadBalance) -> Result:
         self.require(invokers, invocation)
-        forks = self.settings.get_int("forks", DEFAULT_FORKS)
+        forks = self.settings.method_int(invocation.method_name, "forks", DEFAULT_FORKS)
         timeout_ms = self.settings.method_int(invocation.method_name, "timeout", DEFAULT_TIMEOUT_MS)
         chosen: list[Invoker] = []
         if forks <= 0 or forks >= len(invokers):
@@ -223,7 +226,7 @@ class ForkingCluster(ClusterInvoker):
                 if invoker not in chosen:
                     chosen.append(invoker)
         asked = {asyncio.ensure_future(self.ask(invoker, invocation)) for invoker in chosen}
-        last: BaseException | None = None
+        last: RpcException | None = None
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 for next_answer in asyncio.as_completed(asked):
@@ -240,7 +243,8 @@ class ForkingCluster(ClusterInvoker):
         raise RpcException(
             f"Failed to forking invoke provider {addresses}, but no luck to perform the invocation. "
             f"Last error is: {last}",
-            RpcCode(last.code) if isinstance(last, RpcException) else RpcCode.UNKNOWN,
+            RpcCode(last.code) if last else RpcCode.UNKNOWN,
+            reason=last.reason if last else "",
         )
 
 

@@ -171,6 +171,9 @@ class ExchangeClient:
                     f"Failed to connect to server {self._url.address}, cause: {reason}",
                     Status.CHANNEL_INACTIVE,
                 ) from None
+            if self._closed:  # while it was being made
+                connection.close()
+                raise RemotingError(f"The client of {self._url.address} is closed", Status.CLIENT_ERROR)
             self._connection = connection
             self._pulse.add(connection)
             return connection

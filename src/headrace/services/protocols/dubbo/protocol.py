@@ -71,7 +71,9 @@ class DubboProtocol(Protocol):
                     if url.get_bool("check", True):
                         await self.release(clients)
                         raise RpcException(
-                            f"Fail to create remoting client for service({url}): {error}", RpcCode.NETWORK
+                            f"Fail to create remoting client for service({url}): {error}",
+                            RpcCode.NETWORK,
+                            reason=error.reason,
                         ) from None
                     logger.error("Failed to connect to %s, trying on: %s", url.address, error)
                     client.keep_connecting()
@@ -149,11 +151,11 @@ class DubboInvoker(Invoker):
         request_id = next(request_ids)
         data = self._encode(invocation, request_id)
         client = next(self._turn)
+        timeout = self._timeouts_ms.get(name)
+        if timeout is None:
+            timeout = self.url.method_int(name, "timeout", DEFAULT_TIMEOUT_MS)
+            timeout = self._timeouts_ms[name] = timeout if timeout > 0 else DEFAULT_TIMEOUT_MS
         try:
-            timeout = self._timeouts_ms.get(name)
-            if timeout is None:
-                timeout = self.url.method_int(name, "timeout", DEFAULT_TIMEOUT_MS)
-                timeout = self._timeouts_ms[name] = timeout if timeout > 0 else DEFAULT_TIMEOUT_MS
             if invocation.one_way:
                 await client.send(data, timeout)
                 return Result()
@@ -163,10 +165,12 @@ class DubboInvoker(Invoker):
                 raise RpcException(
                     f"Invoke remote method timeout. method: {name}, provider: {self.url}, cause: {error}",
                     RpcCode.TIMEOUT,
+                    reason=f"{self.url.address} did not answer within {timeout} ms",
                 ) from None
             raise RpcException(
                 f"Failed to invoke remote method: {name}, provider: {self.url}, cause: {error}",
                 RpcCode.NETWORK,
+                reason=error.reason,
             ) from None
 
     def _encode(self, invocation: Invocation, request_id: int) -> bytearray:
@@ -184,6 +188,7 @@ class DubboInvoker(Invoker):
             raise RpcException(
                 f"Failed to invoke remote method: {invocation.method_name}, provider: {self.url}, cause: {error}",
                 RpcCode.SERIALIZATION,
+                reason=str(error),
             ) from None
 
     async def destroy(self) -> None:

@@ -61,12 +61,14 @@ class RestInvoker(Invoker):
             raise RpcException(
                 f"Invoke remote method timeout. method: {name}, provider: {self.url}, timeout: {timeout_ms} ms",
                 RpcCode.TIMEOUT,
+                reason=f"{self.url.address} did not answer within {timeout_ms} ms",
             ) from None
         except (OSError, EOFError, h11.RemoteProtocolError) as error:
             self._available = not isinstance(error, OSError)
             raise RpcException(
                 f"Failed to invoke remote method: {name}, provider: {self.url}, cause: {str(error) or 'closed'}",
                 RpcCode.NETWORK,
+                reason=f"{self.url.address} did not answer: {str(error) or 'the connection was closed'}",
             ) from None
         return self._result(response, invocation)
 
@@ -90,6 +92,7 @@ class RestInvoker(Invoker):
         raise RpcException(
             f"Failed to invoke remote method: {name}, provider: {self.url}, status {response.status}, cause: {message}",
             RpcCode.NETWORK,
+            reason=message,
         )
 
     async def destroy(self) -> None:

@@ -174,6 +174,7 @@ class TopicsInvoker(Invoker):
         raise RpcException(
             f"Failed to invoke remote method: {invocation.method_name}, provider: {self.url}, cause: {message}",
             RpcCode.NETWORK,
+            reason=message,
         )
 
     async def destroy(self) -> None:

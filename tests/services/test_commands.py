@@ -1,0 +1,200 @@
+"""`headrace services …`: what it prints, and what it says of mistakes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from headrace.cli import dispatch, frame
+from headrace.services import Bootstrap, ProtocolConfig
+from headrace.services.administration import Administration
+
+MODULE = textwrap.dedent(
+    '''
+    from dataclasses import dataclass
+    from headrace.services import interface, service
+
+
+    @dataclass
+    class Order:
+        order_id: int
+        article: str
+
+
+    @service(version="1.0", weight=70)
+    @interface("com.acme.OrderService")
+    class OrderService:
+        """Orders."""
+
+        def place(self, order: Order) -> Order:
+            """Place an order."""
+            return Order(order.order_id + 1, order.article.upper())
+
+        def fail(self) -> None:
+            raise ValueError("sold out")
+
+
+    class NeedsArguments:
+        def __init__(self, value: int) -> None: ...
+
+
+    broken = 5
+    '''
+)
+
+
+class Commands:
+    """`headrace services …` in a directory with a module to export."""
+
+    def __init__(self, directory: Path) -> None:
+        (directory / "shop.py").write_text(MODULE)
+        self.directory = directory
+        self.registry = f"embedded://{directory}/registry"
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Run a command in this process: exit code, what it printed, what it complained of."""
+        printed, complained = io.StringIO(), io.StringIO()
+        given = list(arguments) if "-r" in arguments else [*arguments, "-r", self.registry]
+        with contextlib.chdir(self.directory), redirect_stdout(printed), redirect_stderr(complained):
+            code = frame.run(lambda: dispatch(["services", *given]))
+        return code, printed.getvalue(), complained.getvalue()
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "headrace.cli", "services", "export", *arguments, "-r", self.registry],
+            cwd=self.directory,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Commands:
+    return Commands(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(scope="module")
+def exported(commands: Commands) -> Iterator[Commands]:
+    """The module's service, exported by the command."""
+    process = commands.start("shop:OrderService", "--host", "127.0.0.1", "--protocol", "dubbo:-1")
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            if "Register dubbo service com.acme.OrderService" in line:
+                break
+        else:
+            pytest.fail("the service was never registered")
+        yield commands
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+        assert process.wait(30) == 0
+
+
+def test_a_service_is_listed_and_described(exported: Commands) -> None:
+    listed = exported.run("list")[1].splitlines()
+    assert listed[0].split() == ["SERVICE", "PROVIDERS", "CONSUMERS", "PROTOCOLS"]
+    assert listed[1].split() == ["com.acme.OrderService:1.0", "1", "0", "dubbo"]
+    described = exported.run("describe", "com.acme.OrderService")[1]
+    assert "place(…)" in described
+    assert "weight=70" in described
+    (entry,) = json.loads(exported.run("describe", "com.acme.OrderService", "--json")[1])
+    assert entry["version"] == "1.0"
+    assert entry["methods"] == ["fail", "place"]
+
+
+def test_a_service_is_invoked_with_json(exported: Commands) -> None:
+    order = '{"orderId": 1, "article": "tea"}'
+    _, printed, _ = exported.run("invoke", "com.acme.OrderService", "place", order, "--version", "1.0")
+    assert json.loads(printed) == {"class": "shop.Order", "orderId": 2, "article": "TEA"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["describe", "com.acme.OrderServic"], 1, "Did you mean 'com.acme.OrderService'?"),
+        (["invoke", "com.acme.OrderService", "place", "{bad", "--version", "1.0"], 2, "is not JSON"),
+        (["invoke", "com.acme.OrderService", "fly", "--version", "1.0"], 1, "No such method fly"),
+        (
+            ["invoke", "com.acme.OrderService", "place", "5", "--version", "1.0"],
+            1,
+            "the argument 'order' does not fit",
+        ),
+        (["invoke", "com.acme.OrderService", "fail", "--version", "1.0"], 1, "sold out"),
+        (
+            ["invoke", "com.acme.OrderService", "place", "--version", "9"],
+            1,
+            "no provider of com.acme.OrderService:9 is",
+        ),
+        (["invoke", "x.Y", "m", "1", "2", "--types", "int"], 2, "--types names 1 types, but 2 arguments"),
+        (
+            ["invoke", "x.Y", "m", "--url", "dubbo://127.0.0.1:1"],
+            1,
+            "Failed to connect to server 127.0.0.1:1",
+        ),
+        (["list", "-r", "N/A"], 2, "There is no registry to ask"),
+        (["list", "-r", "carrier://pigeon"], 1, "no registry named 'carrier'"),
+        (["export", "shop"], 2, "Name what to export as module:Class"),
+        (["export", "nowhere:X"], 1, "There is no module 'nowhere' here"),
+        (["export", "shop:OrderServic"], 1, "Did you mean 'OrderService'?"),
+        (["export", "shop:NeedsArguments"], 1, "cannot be made without arguments"),
+        (["export", "shop:OrderService", "-p", "pigeon"], 1, "names no known protocol"),
+        (["export", "shop:OrderService", "-p", "dubbo:http"], 2, "--protocol takes NAME or NAME:PORT"),
+        (["export", "shop:OrderService", "-D", "dubbo.protocol.port"], 2, "-D takes key=value"),
+        (
+            ["export", "shop:OrderService", "-D", "dubbo.protocol.port=x"],
+            1,
+            "dubbo.protocol.port=x is not a whole",
+        ),
+    ],
+)
+def test_every_mistake_is_one_sentence(
+    exported: Commands, arguments: list[str], code: int, said: str
+) -> None:
+    got, _, complaint = exported.run(*arguments)
+    assert got == code
+    assert said in complaint
+    assert "Traceback" not in complaint
+    assert complaint.count("headrace: ") == 1
+    assert len(complaint) < 400
+
+
+def test_a_provider_without_the_service_names_those_it_has(exported: Commands) -> None:
+    (entry,) = json.loads(exported.run("describe", "com.acme.OrderService", "--json")[1])
+    provider = entry["providers"][0].partition("/com.acme")[0]
+    code, _, complaint = exported.run("invoke", "com.acme.Orders", "place", "--url", provider)
+    assert code == 1
+    assert "Not found exported service: com.acme.Orders:" in complaint
+    assert "in [com.acme.OrderService:1.0:" in complaint
+    assert len(complaint) < 400
+
+
+def test_a_zookeeper_that_is_away_is_one_line(commands: Commands) -> None:
+    """In a process of its own, where nothing but the command decides what reaches the terminal."""
+    command = [sys.executable, "-m", "headrace.cli", "services", "list", "-r"]
+    ended = subprocess.run(
+        [*command, "zookeeper://127.0.0.1:1?timeout=300"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert "the ZooKeeper registry at 127.0.0.1:1 does not answer within 0.3 s" in line
+
+
+def test_properties_win_over_options(commands: Commands, application: Callable[..., Bootstrap]) -> None:
+    app = application(
+        properties={"dubbo.protocol.name": "rest"},
+        protocol=ProtocolConfig(name="dubbo", host="127.0.0.1", port=-1),
+    )
+    config = app.service(Administration("127.0.0.1:1"), scope="none")
+    config.export()
+    assert config.urls[0].protocol == "rest"
