@@ -1,4 +1,4 @@
-"""Ending in good order, hooks into an application's start, and extensions users add."""
+"""Ending in good order, and hooks into an application's start."""
 
 from __future__ import annotations
 
@@ -10,33 +10,24 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from headrace.services import (
+    ApplicationConfig,
     Bootstrap,
     ConfigError,
     ConsumerConfig,
-    ProtocolConfig,
+    Environment,
     RegistryConfig,
     RpcException,
     Runtime,
     ServicesError,
     interface,
-    points,
 )
-from headrace.services.extension import ExtensionPoint
-from headrace.services.interface import InterfaceModel
-from headrace.services.invocation import Invocation, Result
-from headrace.services.invoker import Invoker
-from headrace.services.protocols.base import Exporter, Protocol
 from headrace.services.protocols.dubbo.codec import encode_request, request_prefix
 from headrace.services.protocols.dubbo.frame import EVENT, HEADER, HEADER_SIZE, Status
-from headrace.services.protocols.injvm import InjvmProtocol
-from headrace.services.proxy import PythonProxyFactory
-from headrace.services.url import URL
 
 
 @interface("com.acme.Work")
@@ -191,6 +182,16 @@ def test_a_wait_that_is_no_number_is_one_sentence(application: Callable[..., Boo
     app.runtime.environment.set_property("dubbo.service.shutdown.wait", "0")
 
 
+def test_an_application_can_say_how_long_its_end_may_take() -> None:
+    def wait_ms(properties: dict[str, str]) -> int:
+        runtime = Runtime(Environment(properties=properties, variables={}))
+        Bootstrap(ApplicationConfig(name="a", shutwait=700), runtime=runtime)
+        return runtime.shutdown_wait_ms
+
+    assert wait_ms({}) == 700
+    assert wait_ms({"dubbo.service.shutdown.wait": "5"}) == 5
+
+
 def test_a_program_can_end_without_stopping_its_services(tmp_path: Path) -> None:
     """Threads of ours must not keep a program alive that simply ends."""
     program = textwrap.dedent(
@@ -244,46 +245,6 @@ def test_no_registry_and_a_registry_called_n_a_are_the_same(application: Callabl
         assert proxy.do(0.0) == "done"
 
 
-# -- extensions ----------------------------------------------------------------------------------------------
-
-
-class Loopback(Protocol):
-    """A protocol of a user's own: hands calls over in a table."""
-
-    name = "loopback"
-    default_port = 7
-    table: dict[str, Invoker] = {}  # noqa: RUF012
-
-    async def export(self, invoker: Invoker) -> Exporter:
-        self.table[invoker.url.path] = invoker
-
-        class Ends(Exporter):
-            async def unexport(self) -> None: ...
-
-        return Ends(invoker)
-
-    async def refer(self, interface: InterfaceModel, url: URL) -> Invoker:
-        table = self.table
-
-        class Calls(Invoker):
-            async def invoke(self, invocation: Invocation) -> Result:
-                return await table[self.url.path].invoke(invocation)
-
-        return Calls(interface, url)
-
-    async def destroy(self) -> None:
-        self.table.clear()
-
-
-def test_a_protocol_of_ones_own_is_used_by_its_name(application: Callable[..., Bootstrap]) -> None:
-    points.PROTOCOLS.register("loopback", Loopback)
-    app = application(protocol=ProtocolConfig(name="loopback", host="127.0.0.1"))
-    config = app.service(Work(), scope="remote")
-    app.start()
-    assert config.urls[0].address == "127.0.0.1:7"
-    assert app.reference(Work, url=config.urls[0].identity).do(0.0) == "done"
-
-
 def test_a_reference_that_fails_half_way_lets_go_of_what_it_has(
     application: Callable[..., Bootstrap],
 ) -> None:
@@ -295,39 +256,3 @@ def test_a_reference_that_fails_half_way_lets_go_of_what_it_has(
     with pytest.raises(RpcException, match="Failed to connect to server"):
         consumer.reference(Work, url=f"{config.urls[0].identity};{nobody}")
     assert not consumer.runtime.protocol("dubbo")._shared  # type: ignore[attr-defined]
-
-
-def test_a_proxy_factory_of_ones_own_is_chosen_by_proxy(
-    application: Callable[..., Bootstrap], tmp_path: Path
-) -> None:
-    made: list[str] = []
-
-    class Noted(PythonProxyFactory):
-        def get_invoker(self, ref, interface, url, pool):  # type: ignore[no-untyped-def]
-            made.append(url.protocol)
-            return super().get_invoker(ref, interface, url, pool)
-
-    points.PROXIES.register("noted", Noted)
-    app = application(registry=RegistryConfig(address=f"embedded://{tmp_path}"))
-    app.service(Work(), proxy="noted")
-    app.start()
-    assert made == ["injvm", "registry"]
-
-
-def test_extensions_come_from_entry_points_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = EntryPoint(
-        "elsewhere", "headrace.services.protocols.injvm:InjvmProtocol", "headrace.services.protocol"
-    )
-    asked: list[str] = []
-
-    def entry_points(group: str) -> list[EntryPoint]:
-        asked.append(group)
-        return [found]
-
-    monkeypatch.setattr("headrace.services.extension.entry_points", entry_points)
-    point: ExtensionPoint[type] = ExtensionPoint("protocol", {})
-    assert point.get("elsewhere") is InjvmProtocol
-    assert point.names() == ["elsewhere"]
-    assert asked == ["headrace.services.protocol"]
-    with pytest.raises(ConfigError, match="there is no protocol named 'pigeon': known are elsewhere"):
-        point.get("pigeon")
