@@ -20,8 +20,9 @@ def reached(name: str) -> None:
 
 
 def die_soon() -> None:
-    """While the commit is under way."""
-    threading.Timer(0.001, reached, ["committing"]).start()
+    """While the commit is under way, or on a busy machine just after it."""
+    if step == "committing" and rounds == 3:
+        threading.Timer(0.001, os.kill, [os.getpid(), signal.SIGKILL]).start()
 
 
 producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": group, "log_level": 0})
