@@ -105,6 +105,34 @@ def test_dropped_letters_are_deleted_from_the_beginning_on(
         assert list(box.letters(settled=True)) == []
 
 
+def test_ordinary_records_are_never_taken_for_dead_letters(
+    bootstrap: str, admin: Admin, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    topic = new_topic()
+    with Producer(bootstrap) as producer:
+        producer.send_and_wait(topic, "precious")
+    with DeadLetterBox(topic, bootstrap) as box:
+        with pytest.raises(
+            ClientError, match=f"{topic} is no dead-letter topic: its record 0:0 has no header"
+        ):
+            box.drop()
+        with pytest.raises(ClientError, match=f"would be in {topic}.dlq"):
+            list(box.letters())
+    done = headrace("dlq", "drop", topic, "--all", "-b", bootstrap, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert f"{topic} is no dead-letter topic" in done.stderr
+    assert [record.value for record in read_all(topic)] == [b"precious"]
+
+
+def test_a_dead_letter_topic_may_have_any_name(bootstrap: str, new_topic: NewTopic) -> None:
+    topic, grave = new_topic(), new_topic()
+    letters = DeadLetters({"bootstrap.servers": bootstrap}, lambda _: grave)
+    letters.send(Record(topic, 0, 7, None, b"bad"), ValueError("no"), attempt=1).result(30)
+    letters.close()
+    with DeadLetterBox(grave, bootstrap) as box:
+        assert [(letter.value, letter.origin) for letter in box.letters()] == [(b"bad", topic)]
+
+
 def test_a_failing_replay_remembers_what_went_through(bootstrap: str, new_topic: NewTopic) -> None:
     name = bury(bootstrap, new_topic(2))
     with DeadLetterBox(name, bootstrap) as box:

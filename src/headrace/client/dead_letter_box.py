@@ -18,7 +18,16 @@ from confluent_kafka import KafkaException
 from headrace.client.admin import Admin
 from headrace.client.config import Config, connection_settings, merged
 from headrace.client.consumer import Consumer
-from headrace.client.dead_letters import ATTEMPT, OFFSET, PARTITION, REASON, TOPIC, own_headers
+from headrace.client.dead_letters import (
+    ATTEMPT,
+    OFFSET,
+    PARTITION,
+    REASON,
+    SUFFIX,
+    TOPIC,
+    default_name,
+    own_headers,
+)
 from headrace.client.errors import ClientError, ConfigError, broker_error
 from headrace.client.once.ids import ID_HEADER
 from headrace.client.producer import Producer
@@ -110,7 +119,10 @@ class NoteRoom:
 
 
 class DeadLetterBox:
-    """The dead letters in one topic, such as ``orders.dlq``."""
+    """The dead letters in one topic, such as ``orders.dlq``.
+
+    In a topic of another name every record must say why it was set aside: ordinary records are not for dropping.
+    """
 
     def __init__(self, topic: str, config: Config = None, /, **settings: object) -> None:
         self.topic = topic
@@ -212,7 +224,13 @@ class DeadLetterBox:
         return count
 
     def _read(self, partition: TopicPartition) -> Iterator[Record[bytes, bytes]]:
-        return scan(self._connection, {partition: None})
+        for record in scan(self._connection, {partition: None}):
+            if not self.topic.endswith(SUFFIX) and record.header(REASON) is None:
+                raise ClientError(
+                    f"{self.topic} is no dead-letter topic: its record {record.partition}:{record.offset} has no "
+                    f"header {REASON}; dead letters from {self.topic} would be in {default_name(self.topic)}"
+                )
+            yield record
 
     def _read_settled(self) -> dict[TopicPartition, Settled]:
         try:
@@ -253,7 +271,7 @@ def _letter(record: Record[bytes, bytes], settled: bool) -> DeadLetter:
         record.timestamp,
         text(REASON, "unknown"),
         number(ATTEMPT, 0),
-        text(TOPIC, record.topic.removesuffix(".dlq")),
+        text(TOPIC, record.topic.removesuffix(SUFFIX)),
         number(PARTITION, record.partition),
         number(OFFSET, -1),
         settled,
