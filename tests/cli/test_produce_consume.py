@@ -198,3 +198,11 @@ def test_a_reader_that_has_seen_enough_is_no_failure(headrace, start, topic):
 def test_a_topic_that_producing_made_is_remarked_upon(headrace, name):
     assert f"There was no topic {name}; it has been created" in headrace("produce", name, stdin="a\n").err
     assert headrace("produce", name, stdin="b\n").err == ""
+
+
+def test_a_new_topic_that_is_named_nearly_like_another_may_be_a_slip(headrace, name):
+    headrace("topics", "create", f"{name}-orders")
+    told = headrace("produce", f"{name}-ordres", stdin="a\n").err
+    assert told.endswith(
+        f"Did you mean '{name}-orders'? Then 'headrace topics delete {name}-ordres' takes the new one away.\n"
+    )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headrace.cli import options, output, properties
-from headrace.cli.failure import Failure, Misuse
+from headrace.cli.failure import Failure, Misuse, did_you_mean
+
+if TYPE_CHECKING:
+    from headrace.cli.cluster import Cluster
 
 app = options.command_app("Write records to a topic.")
 
@@ -86,7 +89,7 @@ def produce(
     if sink.created:
         output.note(
             f"There was no topic {topic}; it has been created with the broker's defaults "
-            f"('headrace topics describe {topic}' shows them)."
+            f"('headrace topics describe {topic}' shows them).{_hint(cluster, topic)}"
         )
     if source == 0 and sys.stdin.isatty():
         output.note("Type records, one a line; Ctrl-D ends.")
@@ -104,6 +107,14 @@ def produce(
         output.json_document({"topic": topic, "records": sink.sent})
     elif file is not None or sys.stderr.isatty():
         output.note(f"Wrote {sink.sent} records to {topic}.")
+
+
+def _hint(cluster: Cluster, created: str) -> str:
+    """A name that is near another one may be a slip."""
+    from headrace.cli.admin.topics import names
+
+    hint = did_you_mean(created, (name for name in names(cluster, internal=False) if name != created))
+    return hint and f"{hint} Then 'headrace topics delete {created}' takes the new one away."
 
 
 def _open(file: Path | None) -> tuple[int, int | None]:
