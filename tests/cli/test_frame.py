@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -103,6 +104,39 @@ def test_output_nobody_reads_is_no_failure_of_a_short_command():
     process.stdout.close()
     assert process.wait(30) == 141
     assert process.stderr.read() == ""
+
+
+def test_a_full_disk_below_the_output_is_one_sentence():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "headrace.cli", "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "headrace: Reading or writing failed: No space left on device.\n",
+    )
+
+
+def test_a_file_that_cannot_be_used_is_named(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert frame.run(lambda: (tmp_path / "file" / "x").mkdir()) == Exit.FAILED
+    assert capsys.readouterr().err == f"headrace: {tmp_path}/file/x cannot be used: Not a directory.\n"
+
+
+def test_characters_that_the_terminal_does_not_have_do_not_end_a_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace.cli", "topics", "list", "--help"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        timeout=60,
+        check=True,
+    )
+    assert rb"HOST:PORT,\u2026" in done.stdout
 
 
 def missing(name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -21,6 +22,9 @@ class Terminated(BaseException):
 
 def run(action: Callable[[], int]) -> int:
     """Run one command and return its exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that has no such character, or a name that is no text, shall not end a command.
+        sys.stdout.reconfigure(errors="backslashreplace")
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return _guarded(action)
@@ -55,6 +59,11 @@ def _guarded(action: Callable[[], int]) -> int:
         if isinstance(stop.__context__, BrokenPipeError):
             return _output_closed()
         return stop.code if isinstance(stop.code, int) else Exit.OK if stop.code is None else Exit.FAILED
+    except OSError as error:  # a file or directory nobody looked at before it was used, or a full disk
+        _let_go_of_stdout()
+        what = f"{error.filename} cannot be used" if error.filename else "Reading or writing failed"
+        _say(f"{what}: {error.strerror or error}.")
+        return Exit.FAILED
     return code
 
 
@@ -71,6 +80,10 @@ def _say(sentence: str) -> None:
 
 
 def _output_closed() -> int:
-    # The interpreter flushes stdout once more when it ends; give it somewhere to flush to.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    _let_go_of_stdout()
     return Exit.OUTPUT_CLOSED
+
+
+def _let_go_of_stdout() -> None:
+    """The interpreter flushes stdout once more when it ends; give it somewhere to flush to."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
