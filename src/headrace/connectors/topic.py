@@ -41,7 +41,9 @@ class TopicOut:
     )
     replication_factor: int = setting("Replicas of a topic that is created.", default=1, minimum=1)
     client: dict[str, str] = setting(
-        "Further client settings by Kafka's names, such as security.protocol.", default={}
+        "Further client settings by Kafka's names, such as security.protocol.",
+        default={},
+        example={"security.protocol": "SSL"},
     )
 
     def problems(self) -> Iterator[str]:
@@ -72,10 +74,14 @@ class TopicIn:
     )
     max_records: int = setting("The most records in one batch.", default=100_000, minimum=1)
     group: str | None = setting(
-        "The consumer group that shows how far the connector is. [connect-<name>]", default=None
+        "The consumer group that shows how far the connector is. [connect-<name>]",
+        default=None,
+        example="orders-to-shop",
     )
     client: dict[str, str] = setting(
-        "Further client settings by Kafka's names, such as security.protocol.", default={}
+        "Further client settings by Kafka's names, such as security.protocol.",
+        default={},
+        example={"security.protocol": "SSL"},
     )
 
     @property
@@ -114,6 +120,7 @@ class Run:
     checkpoint: str | None = setting(
         "A directory for Spark's checkpoint, on storage all of Spark's machines share. [in the state directory]",
         default=None,
+        example="s3a://bucket/checkpoints",
     )
 
 

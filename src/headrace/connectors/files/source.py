@@ -34,8 +34,12 @@ class FilesSettings:
         "json (an object a line), csv, text (a line is a value) or parquet.", default="json"
     )
     header: bool = setting("CSV: whether each file begins with the names of its columns.", default=True)
-    columns: tuple[str, ...] = setting("CSV without a header: the names of the columns.", default=())
-    types: dict[str, str] = setting("CSV: columns that are not text, as int, float or bool.", default={})
+    columns: tuple[str, ...] = setting(
+        "CSV without a header: the names of the columns.", default=(), example=["id", "total"]
+    )
+    types: dict[str, str] = setting(
+        "CSV: columns that are not text, as int, float or bool.", default={}, example={"total": "float"}
+    )
     delimiter: str = setting("CSV: what stands between columns.", default=",")
     max_bytes: int = setting("The most to read in one batch.", default=64 << 20, minimum=1)
     line_timeout: Seconds = setting(

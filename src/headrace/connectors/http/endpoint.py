@@ -21,11 +21,17 @@ from headrace.connectors.topic import TopicOut, connection
 @dataclass(frozen=True)
 class EndpointSettings:
     listen: str = setting("The address to listen on, as host:port.", default="127.0.0.1:8080")
-    topics: tuple[str, ...] = setting("Further topics, taken at POST /topics/<name>.", default=())
+    topics: tuple[str, ...] = setting(
+        "Further topics, taken at POST /topics/<name>.", default=(), example=["payments"]
+    )
     key_header: str = setting("The request header that gives a record's key.", default="Headrace-Key")
-    copy_headers: tuple[str, ...] = setting("Request headers that become the record's headers.", default=())
+    copy_headers: tuple[str, ...] = setting(
+        "Request headers that become the record's headers.", default=(), example=["traceparent"]
+    )
     token: str | None = setting(
-        "A bearer token that requests must show; ${NAME} is the environment's.", default=None
+        "A bearer token that requests must show; ${NAME} is the environment's.",
+        default=None,
+        example="${GATE_TOKEN}",
     )
     max_body: int = setting("The most bytes in one request.", default=1 << 20, minimum=1)
     max_waiting: int = setting(
@@ -36,8 +42,12 @@ class EndpointSettings:
     timeout: Seconds = setting(
         "How long the cluster may take to acknowledge; then 503.", default=10.0, minimum=0.1
     )
-    certificate: str | None = setting("A PEM file with the certificate chain, for HTTPS.", default=None)
-    private_key: str | None = setting("A PEM file with its private key.", default=None)
+    certificate: str | None = setting(
+        "A PEM file with the certificate chain, for HTTPS.", default=None, example="/etc/ssl/gate.pem"
+    )
+    private_key: str | None = setting(
+        "A PEM file with its private key.", default=None, example="/etc/ssl/gate.key"
+    )
 
     def problems(self) -> Iterator[str]:
         host, _, port = self.listen.rpartition(":")

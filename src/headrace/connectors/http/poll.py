@@ -26,8 +26,10 @@ _PAGES = 10_000
 @dataclass(frozen=True)
 class PollSettings:
     url: str = setting("What to GET; it answers with JSON.", example="https://example.org/api/orders")
-    headers: dict[str, str] = setting("Request headers.", default={})
-    params: dict[str, str] = setting("Query parameters.", default={})
+    headers: dict[str, str] = setting(
+        "Request headers.", default={}, example={"Authorization": "Bearer ${TOKEN}"}
+    )
+    params: dict[str, str] = setting("Query parameters.", default={}, example={"limit": "100"})
     records: str | None = setting(
         "Where in the answer the records are, as names with dots. [the answer itself]",
         default=None,
@@ -36,11 +38,14 @@ class PollSettings:
     cursor_field: str | None = setting(
         "A field of each record that only grows: a number, or a text that sorts, such as an ISO time.",
         default=None,
+        example="updated_at",
     )
     cursor_param: str | None = setting(
-        "The query parameter that asks for records after a cursor.", default=None
+        "The query parameter that asks for records after a cursor.", default=None, example="since"
     )
-    cursor_start: str | None = setting("The first cursor to ask for. [none]", default=None)
+    cursor_start: str | None = setting(
+        "The first cursor to ask for. [none]", default=None, example="2026-01-01T00:00:00Z"
+    )
     next: str | None = setting(
         "Where in the answer the URL of the next page is.", default=None, example="paging.next"
     )

@@ -20,7 +20,9 @@ from headrace.connectors.topic import read_json
 class WebhookSettings:
     url: str = setting("Where to send records.", example="https://example.org/hooks/orders")
     method: Literal["POST", "PUT"] = setting("The HTTP method.", default="POST")
-    headers: dict[str, str] = setting("Further request headers.", default={})
+    headers: dict[str, str] = setting(
+        "Further request headers.", default={}, example={"Authorization": "Bearer ${TOKEN}"}
+    )
     content_type: str = setting("What a value is.", default="application/json")
     batch: int = setting("The most records in one request.", default=1, minimum=1)
     format: Literal["array", "ndjson"] = setting(

@@ -47,9 +47,11 @@ class RedisSinkSettings:
         default="string",
     )
     key: str = setting("The key; {field} is a field of the record and {_key} its key.", example="order:{id}")
-    ttl: int | None = setting("string and hash: seconds until a key vanishes.", default=None, minimum=1)
+    ttl: int | None = setting(
+        "string and hash: seconds until a key vanishes.", default=None, minimum=1, example=86_400
+    )
     max_length: int | None = setting(
-        "list and stream: about how many elements to keep.", default=None, minimum=1
+        "list and stream: about how many elements to keep.", default=None, minimum=1, example=10_000
     )
 
     def problems(self) -> Iterator[str]:

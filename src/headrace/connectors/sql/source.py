@@ -32,7 +32,7 @@ class SqlSourceSettings:
     column: str = setting(
         "A column that only grows: a serial number, or the time of the last change.", example="id"
     )
-    columns: tuple[str, ...] = setting("The columns to take. [all]", default=())
+    columns: tuple[str, ...] = setting("The columns to take. [all]", default=(), example=["id", "total"])
     where: str | None = setting(
         "A condition that rows must meet, in SQL.", default=None, example="status <> 'draft'"
     )
