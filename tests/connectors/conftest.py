@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import re
+import select
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 import uuid
@@ -265,6 +271,85 @@ def started(tmp_path):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+class Terminal:
+    """The command in a terminal of its own, and what stands there: text, line ends, lines gone up and erased."""
+
+    def __init__(self, columns, arguments, directory):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        environment = {**os.environ, "TERM": "xterm"}
+        for name in ("COLUMNS", "LINES", "NO_COLOR"):
+            environment.pop(name, None)
+        self._process = subprocess.Popen(
+            command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, cwd=directory, env=environment
+        )
+        os.close(theirs)
+        self._ours = ours
+        self.pid = self._process.pid
+        self._data = b""
+
+    @property
+    def text(self):
+        return self._data.decode(errors="replace")
+
+    def read_until(self, word, seconds=120):
+        deadline = time.monotonic() + seconds
+        while word not in self.text:
+            assert time.monotonic() < deadline, self.text
+            assert self._read(0.2), f"it ended:\n{self.text}"
+
+    def wait(self, seconds=120):
+        deadline = time.monotonic() + seconds
+        while self._read(0.2):
+            assert time.monotonic() < deadline, self.text
+        return self._process.wait(60)
+
+    @property
+    def screen(self):
+        lines, row, column = [""], 0, 0
+        for code, number, letter, plain in re.findall(r"(\x1b\[([\d;?]*)([A-Za-z]))|([^\x1b])", self.text):
+            if plain == "\n":
+                row, lines = row + 1, lines if row + 1 < len(lines) else [*lines, ""]
+            elif plain == "\r":
+                column = 0
+            elif plain:
+                lines[row] = lines[row][:column].ljust(column) + plain + lines[row][column + 1 :]
+                column += 1
+            elif letter == "A":
+                row = max(0, row - int(number or 1))
+            elif letter == "K":
+                assert code == "\x1b[2K", "erases whole lines only"
+                lines[row] = ""
+        return [line.rstrip() for line in lines]
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+        os.close(self._ours)
+
+    def _read(self, seconds):
+        """False when the other side is closed; what does not come in time may come later."""
+        if select.select([self._ours], [], [], seconds)[0]:
+            try:
+                self._data += os.read(self._ours, 65536)
+            except OSError:  # what Linux answers when nobody has the terminal open any more
+                return False
+        return True
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    """Run the command in a terminal so many columns wide."""
+    with ExitStack() as stack:
+
+        def open_one(columns, *arguments):
+            opened = Terminal(columns, arguments, tmp_path)
+            stack.callback(opened.close)
+            return opened
+
+        yield open_one
 
 
 def command(*arguments):

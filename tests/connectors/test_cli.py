@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import tomllib
 
@@ -9,6 +10,7 @@ import pytest
 import urllib3
 
 from headrace.connectors.config import declare
+from headrace.connectors.errors import ConfigError
 from headrace.connectors.template import template
 
 
@@ -21,6 +23,32 @@ def test_every_template_says_all_that_must_be_given(connect, monkeypatch):
         if kind["type"] == "sql" and kind["direction"] == "sink":
             document["sink"]["key"] = "id"  # must be given for upserts, and not for inserts
         assert declare(document, default_name="x").name == "mine"
+
+
+def problems_in(document):
+    try:
+        declare(document, default_name="x")
+    except ConfigError as error:
+        return error.problems
+    return []
+
+
+def test_every_setting_of_a_template_could_be_taken_as_it_stands(connect):
+    for kind in json.loads(connect("list", "--types", "--json")):
+        text = template(kind["direction"], kind["type"], "mine")
+        document = tomllib.loads(re.sub(r"^# (?=\w+ = )", "", text, flags=re.M).replace("${", "{"))
+        problems = problems_in(document)  # some contradict each other; but each is what its setting takes
+        assert not [problem for problem in problems if "it must be" in problem or "choose" in problem]
+        assert '"..."' not in text
+
+
+def test_where_nothing_was_run_that_is_said_with_what_to_do(connect):
+    for command in ("status", "list"):
+        assert connect(command) == ""
+        assert connect(command, "--json") == "[]\n"
+    for command in (("stop",), ("stop", "orders"), ("status", "orders")):
+        told = connect(*command, code=1)
+        assert "No connector was run here: .headrace/connect holds nothing. Start one with" in told
 
 
 def test_new_writes_a_file_and_never_over_one(connect, tmp_path):
@@ -67,6 +95,39 @@ def test_an_endpoint_runs_without_spark_until_it_is_stopped(
     assert "gate" in connect("list")
     assert "None of these connectors is running." in connect("stop", code=1)
     assert "No connector 'gat' was run here. Did you mean 'gate'?" in connect("status", "gat", code=1)
+
+
+def test_nothing_starts_when_one_of_several_cannot(connect, bootstrap, new_topic, tmp_path):
+    topic = new_topic()
+    (tmp_path / "gate.toml").write_text(
+        f'[topic]\nname = "{topic}"\n[source]\ntype = "http-endpoint"\nlisten = "127.0.0.1:0"\n'
+    )
+    (tmp_path / "out.toml").write_text('[topic]\nname = "none"\n[sink]\ntype = "files"\npath = "out"\n')
+    told = connect("run", "gate.toml", "out.toml", "-b", bootstrap, code=1)
+    assert told.startswith("headrace: out.toml: topic.name is 'none', which ")
+    gate, out = json.loads(connect("status", "--json"))
+    assert (gate["state"], gate["error"]) == ("stopped", None)
+    assert out["state"] == "failed"
+    assert out["error"].startswith("topic.name is 'none'")
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_live_table_fits_its_terminal_and_ends_with_what_is_true(
+    bootstrap, new_topic, tmp_path, terminal, columns
+):
+    topic = new_topic()
+    (tmp_path / "gate.toml").write_text(
+        f'[topic]\nname = "{topic}"\n[source]\ntype = "http-endpoint"\nlisten = "127.0.0.1:0"\n'
+    )
+    shown = terminal(columns, "run", "gate.toml", "-b", bootstrap)
+    shown.read_until("running")
+    os.kill(shown.pid, signal.SIGINT)
+    assert shown.wait() == 130
+    assert "Traceback" not in shown.text
+    *_, last = [line for line in shown.screen if "gate" in line]
+    assert "stopped" in last
+    assert sum("CONNECTOR" in line for line in shown.screen) == 1
+    assert max(map(len, shown.screen)) <= columns
 
 
 @pytest.mark.timeout(900)

@@ -27,6 +27,7 @@ Bootstrap = Annotated[
         metavar="HOST:PORT,…",
         envvar="HEADRACE_BOOTSTRAP",
         help="Any brokers of the cluster, for files that name none.",
+        callback=lambda servers: servers and options.check_bootstrap(servers),
     ),
 ]
 StateDirectory = Annotated[
@@ -146,12 +147,15 @@ def list_(
 ) -> None:
     """List the connectors that were run here, or the types that can be."""
     from headrace.cli.connect_view import print_states, print_types
-    from headrace.connectors.state import all_states
 
     if types:
         print_types(json)
+        return
+    found = _states(None, state)
+    if found or json:
+        print_states([each.status() for each in found], json)
     else:
-        print_states([each.status() for each in all_states(_root(state))], json)
+        output.note(_none(state))
 
 
 @app.command(epilog=options.examples("headrace connect status", "headrace connect status orders --json"))
@@ -159,7 +163,11 @@ def status(names: Names = None, state: StateDirectory = None, json: options.Json
     """Show the last numbers of connectors, running or not."""
     from headrace.cli.connect_view import print_status
 
-    print_status([each.status() for each in _states(names, state)], json)
+    found = _states(names, state)
+    if found or json:
+        print_status([each.status() for each in found], json)
+    else:
+        output.note(_none(state))
 
 
 @app.command(epilog=options.examples("headrace connect stop orders"))
@@ -169,12 +177,14 @@ def stop(
     timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long to wait.")] = "60s",
 ) -> None:
     """Ask running connectors to stop, and wait until they have."""
-    running = [each for each in _states(names, state) if each.status().pid is not None]
+    wait = times.seconds_of(timeout)
+    found = _states(names, state)
+    running = [each for each in found if each.status().pid is not None]
     if not running:
-        raise Failure("None of these connectors is running.")
+        raise Failure("None of these connectors is running." if found else _none(state))
     for each in running:
         each.ask_to_stop()
-    deadline = time.monotonic() + times.seconds_of(timeout)
+    deadline = time.monotonic() + wait
     for each in running:
         while (pid := each.status().pid) is not None:
             if time.monotonic() > deadline:
@@ -189,11 +199,20 @@ def _root(state: Path | None) -> Path:
     return state if state is not None else DIRECTORY
 
 
+def _none(state: Path | None) -> str:
+    return (
+        f"No connector was run here: {_root(state)} holds nothing. Start one with 'headrace connect run FILE', "
+        "or go to the directory of its file, where its state is kept."
+    )
+
+
 def _states(names: list[str] | None, state: Path | None) -> list[State]:
     from headrace.connectors.state import all_states
 
     known = {each.name: each for each in all_states(_root(state))}
     for name in names or []:
+        if not known:
+            raise Failure(_none(state))
         if name not in known:
             raise Failure(f"No connector '{name}' was run here.{did_you_mean(name, known)}")
     return [known[name] for name in names] if names else list(known.values())

@@ -6,8 +6,8 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli import output, properties
 from headrace.cli.checked import to_mend
 from headrace.cli.failure import Failure
+from headrace.cli.frame import Terminated
 
 if TYPE_CHECKING:
     from headrace.client.lag_watch import LagWatch
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from headrace.connectors.state import State
 
 _LOOK = 0.5
+_LOG = ".headrace/spark.log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +50,26 @@ class Job:
     lags: LagWatch | None = None
     condition: str = "starting"
     error: str | None = None
+    said: dict[str, Any] = field(default_factory=lambda: {"rows": 0})
     began: float = field(default_factory=time.time)
 
     def facts(self) -> dict[str, Any]:
+        """What there is to say now; one that waits to be started again says why in ``error``, too."""
+        if self.running is not None:
+            with suppress(*_spark_errors()):  # when Spark is gone, what was said last stands
+                self.said = self.running.facts()
+        waits = self.condition == "running" and self.said.get("waits_because")
         return {
             "connector": self.declaration.name,
             "type": self.declaration.type,
             "direction": self.declaration.connector.direction,
             "topic": self.declaration.topic.name,
             "file": str(self.file.absolute()),
-            "state": self.condition,
+            "state": "waiting" if waits else self.condition,
             "began": self.began,
             "updated": time.time(),
-            "error": self.error,
-            **(self.running.facts() if self.running is not None else {"rows": 0}),
+            "error": waits or self.error,
+            **{name: fact for name, fact in self.said.items() if name != "waits_because"},
             **self._lag(),
         }
 
@@ -84,7 +92,8 @@ class Job:
 
     def report(self) -> dict[str, Any]:
         facts = self.facts()
-        self.state.report(facts)
+        if self.state.is_held:  # else it may run elsewhere by now
+            self.state.report(facts)
         return facts
 
 
@@ -108,7 +117,7 @@ def problems_of(file: Path, bootstrap: str | None, offline: bool) -> list[str]:
 
 
 def run_files(wish: Wish) -> None:
-    logging.basicConfig(level=logging.WARNING, format="headrace: %(message)s")
+    _let_libraries_speak()
     with _speaking():
         from headrace.connectors.state import DIRECTORY, State
 
@@ -130,41 +139,84 @@ def run_files(wish: Wish) -> None:
 
 def _run(jobs: list[Job], wish: Wish) -> None:
     from headrace.cli.connect_view import show
-    from headrace.connectors.run import check, start
 
     session = _Session(jobs, wish)
+    try:
+        _start(jobs, wish, session)
+        with show(json=wish.json) as draw:
+            try:
+                while any(job.condition == "running" for job in jobs):
+                    for job in jobs:
+                        _look_after(job)
+                    draw([job.report() for job in jobs])
+                    time.sleep(_LOOK)
+            except (KeyboardInterrupt, Terminated):
+                if sys.stderr.isatty():
+                    output.note("Stopping; what a batch has begun, the next run does again.")
+                raise
+            except BrokenPipeError:
+                raise
+            except Exception as error:  # Spark is gone, and with it all of them
+                for job in jobs:
+                    if job.condition == "running":
+                        job.condition, job.error = "failed", _sentence(error)
+                raise
+            finally:
+                _stop(jobs)
+                draw([job.report() for job in jobs], last=True)
+    finally:
+        session.stop()
+    failed = [str(job.error).rstrip(".") + "." for job in jobs if job.condition == "failed"]
+    if failed:
+        raise Failure("\n".join(failed))
+
+
+def _start(jobs: Sequence[Job], wish: Wish, session: _Session) -> None:
+    """Look at all of them first, so that nothing moves when one of them cannot."""
+    from headrace.connectors.run import check, start
+
     try:
         for job in jobs:
             if wish.reset:
                 _reset(job)
             job.report()
-            check(job.declaration)
-            job.running = start(job.declaration, job.state, session.get, once=wish.once)
+        for job in jobs:
+            with _blaming(job, jobs):
+                check(job.declaration)
+        for job in jobs:
+            with _blaming(job, jobs):
+                job.running = start(job.declaration, job.state, session.get, once=wish.once)
             job.condition = "running"
             job.watch_lag()
-        with show(json=wish.json) as draw:
-            while any(job.condition == "running" for job in jobs):
-                for job in jobs:
-                    _look_after(job)
-                draw([job.report() for job in jobs])
-                time.sleep(_LOOK)
-            draw([job.report() for job in jobs], last=True)
-    except BaseException as error:
-        for job in jobs:
-            if job.condition == "starting":
-                job.condition, job.error = "failed", str(error)
+    except BaseException:
+        _stop(jobs)
         raise
-    finally:
-        for job in jobs:
-            if job.running is not None and job.condition == "running":
+
+
+@contextmanager
+def _blaming(job: Job, jobs: Sequence[Job]) -> Iterator[None]:
+    """A failure is this connector's; among several its file is named."""
+    try:
+        yield
+    except Exception as error:
+        told = _sentence(error)
+        if told is None:
+            raise
+        job.condition, job.error = "failed", told
+        raise Failure(f"{told if len(jobs) == 1 else f'{job.file}: {told}'}.") from None
+
+
+def _stop(jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        if job.running is not None and job.condition == "running":
+            with suppress(
+                *_spark_errors()
+            ):  # Whoever ended this command may have ended Spark's process, too.
                 job.running.stop()
-                job.condition = "stopped"
-            job.stop_watching()
-            job.report()
-        session.stop()
-    failed = [f"{job.error}." for job in jobs if job.condition == "failed"]
-    if failed:
-        raise Failure("\n".join(failed).replace("..", "."))
+        if job.condition in ("starting", "running"):
+            job.condition = "stopped"
+        job.stop_watching()
+        job.report()
 
 
 def _reset(job: Job) -> None:
@@ -210,12 +262,15 @@ class _Session:
         if self._spark is None:
             from headrace.pipelines.session import open_session
 
+            if sys.stderr.isatty():
+                output.note(f"Starting Spark ({self._master}); what it says is in {_LOG}.")
             self._spark = open_session("headrace connect", self._master, self._settings, self._root)
         return self._spark
 
     def stop(self) -> None:
         if self._spark is not None:
-            self._spark.stop()
+            with suppress(*_spark_errors()):
+                self._spark.stop()
 
 
 def _load(file: Path, bootstrap: str | None) -> Declaration:
@@ -249,29 +304,58 @@ def _check_names(jobs: Sequence[Job]) -> None:
 @contextmanager
 def _speaking() -> Iterator[None]:
     """Whatever goes wrong becomes the command's one sentence."""
-    from headrace.client.errors import ClientError
-    from headrace.connectors.errors import ConnectorError
-
-    kinds: tuple[type[Exception], ...] = (ConnectorError, ClientError, OSError)
-    sentence: Callable[[str], str] = str
-    try:
-        import pyspark.errors
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    except ImportError:
-        pass
-    else:
-        from headrace.connectors.progress import reason
-
-        kinds = (*kinds, pyspark.errors.PySparkException, Py4JError)
-        sentence = reason
     try:
         yield
     except BrokenPipeError:  # nobody reads our output any more, and the frame knows what that means
         raise
-    except ImportError as error:
-        raise Failure(
-            f"Connectors on Spark need the extra: pip install 'headrace[spark]' ({error})."
-        ) from None
-    except kinds as error:
-        own = isinstance(error, ConnectorError | ClientError)
-        raise Failure(f"{(str(error) if own else sentence(str(error))).rstrip('.')}.") from None
+    except Exception as error:
+        told = _sentence(error)
+        if told is None:
+            raise
+        raise Failure(f"{told}.") from None
+
+
+def _sentence(error: Exception) -> str | None:
+    """What went wrong, without its full stop; None for what is not the user's to know."""
+    from headrace.client.errors import ClientError
+    from headrace.connectors.errors import ConnectorError
+
+    if isinstance(error, ConnectorError | ClientError):
+        told = str(error)
+    elif isinstance(error, ImportError):
+        told = f"Connectors on Spark need the extra: pip install 'headrace[spark]' ({error})"
+    elif isinstance(error, ConnectionError) or type(error).__name__ in ("Py4JError", "Py4JNetworkError"):
+        told = f"Spark ended before the connectors did; what it said is in {_LOG}"
+    elif isinstance(error, OSError):
+        told = f"{error.filename or 'The state of the connectors'} cannot be used: {error.strerror}"
+    elif isinstance(error, _spark_errors()):
+        from headrace.connectors.progress import reason
+
+        told = reason(str(error))
+    else:
+        return None
+    return told.rstrip(".")
+
+
+def _spark_errors() -> tuple[type[Exception], ...]:
+    """What talking to Spark may raise, also when its process is gone."""
+    try:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+    except ImportError:
+        return (OSError,)
+    return (PySparkException, Py4JError, OSError)
+
+
+def _let_libraries_speak() -> None:
+    """Warnings in our voice, on whatever stderr is then: a live table puts its own in place."""
+
+    class Stderr(logging.StreamHandler[Any]):
+        def emit(self, record: logging.LogRecord) -> None:
+            self.stream = sys.stderr
+            super().emit(record)
+
+    logging.basicConfig(level=logging.WARNING, format="headrace: %(message)s", handlers=[Stderr()])
+    logging.getLogger("py4j").setLevel(
+        logging.CRITICAL
+    )  # it logs each call to a Spark that is gone, with its stack

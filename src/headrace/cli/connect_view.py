@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _LINES_EVERY = 5.0
-_STYLES = {"failed": "red", "stopped": "dim", "done": "dim"}
+_STYLES = {"failed": "red", "waiting": "yellow", "stopped": "dim", "done": "dim"}
 
 
 class Draw(Protocol):
@@ -32,11 +32,13 @@ def show(*, json: bool) -> Iterator[Draw]:
         return
     from rich.live import Live
 
-    with Live(auto_refresh=False, vertical_overflow="crop") as live:
+    # What goes to stderr meanwhile is put above the table; but only where both are on the terminal.
+    with Live(auto_refresh=False, vertical_overflow="crop", redirect_stderr=sys.stderr.isatty()) as live:
 
         def draw(jobs: Sequence[Facts], *, last: bool = False) -> None:
             styles = [_STYLES.get(job["state"], "") for job in jobs]
-            troubles = [f"{job['connector']}: {job['error']}" for job in jobs if job.get("error")]
+            # In the end a failure is the command's last sentence, and need not be told twice.
+            troubles = [] if last else [_trouble(job) for job in jobs if job.get("error")]
             shown = screen(fit(COLUMNS, jobs, live.console.width), styles, troubles=troubles)
             live.update(shown, refresh=True)
 
@@ -68,7 +70,7 @@ def print_status(states: Sequence[Status], json: bool) -> None:
     print("\n".join(fit(COLUMNS, looks, width).lines))
     for look in looks:
         if look.get("error"):
-            print(f"{look['connector']}: {look['error']}")
+            print(_trouble(look))
 
 
 def print_types(json: bool) -> None:
@@ -119,7 +121,12 @@ def _line(job: Facts) -> str:
         parts.append(f"listening on {job['listening']}")
     if job.get("refused"):
         parts.append(f"{job['refused']:,} requests turned away")
-    return ", ".join(parts)
+    return ", ".join(parts) + (f"; {job['error']}" if job.get("error") else "")
+
+
+def _trouble(job: Facts) -> str:
+    name, error = str(job["connector"]), str(job["error"])
+    return error if error.startswith(name) else f"{name}: {error}"
 
 
 def _pace(job: Facts) -> str | None:
@@ -142,7 +149,7 @@ def _last(job: Facts) -> str | None:
 def _now(status: Status) -> Facts:
     """The last report, with what is true now: one that died says so."""
     facts = {"connector": status.name, "state": "never run", **status.facts, "pid": status.pid}
-    if facts["state"] in ("starting", "running") and status.pid is None:
+    if facts["state"] in ("starting", "running", "waiting") and status.pid is None:
         facts["state"] = "died"
     return facts
 

@@ -273,6 +273,9 @@ def list_(
     if json:
         output.json_document(looks)
         return
+    if not looks:
+        output.note(f"There is no pipeline in {directory}; make one with 'headrace pipeline new NAME'.")
+        return
     output.table(
         ("PROJECT", "VERSION", "STATE", "PID", "FLOWS"),
         [

@@ -62,7 +62,8 @@ class Query(Running):
         facts = self._tally.update(self._query.recentProgress)
         if self._tally.rows > rows:
             self._failing_since, self._delay = None, _FIRST_DELAY
-        return facts
+        error = None if self._again_at is None else self._query.exception()
+        return facts if error is None else {**facts, "waits_because": _for_connectors(reason(str(error)))}
 
     def stop(self) -> None:
         self._query.stop()

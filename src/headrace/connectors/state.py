@@ -64,6 +64,11 @@ class State:
         self._lock = descriptor
         self._request.unlink(missing_ok=True)
 
+    @property
+    def is_held(self) -> bool:
+        """By this process, through this object."""
+        return self._lock is not None
+
     def release(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
