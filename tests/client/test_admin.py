@@ -33,6 +33,14 @@ def test_topics_are_created_described_grown_and_deleted(admin: Admin, new_topic:
         admin.delete_topic(name)
 
 
+def test_looking_at_a_topic_does_not_make_it(admin: Admin) -> None:
+    with pytest.raises(BrokerError, match=r"describing topic nowhere failed: .* create the topic first"):
+        admin.topic("nowhere")
+    with pytest.raises(BrokerError, match="describing topic nowhere failed"):
+        admin.partitions_of("nowhere")
+    assert "nowhere" not in admin.topics()
+
+
 def test_offsets_by_place_and_records_deleted(bootstrap: str, admin: Admin, new_topic: NewTopic) -> None:
     name = new_topic()
     partition = TopicPartition(name, 0)

@@ -13,7 +13,13 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, cast
 
 import confluent_kafka
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package re-exports them untyped
     AdminClient,
     AlterConfigOpType,
@@ -82,17 +88,25 @@ class Admin:
     # Topics
 
     def topics(self) -> list[str]:
-        return sorted(self._metadata().topics)
+        try:
+            return sorted(self.librdkafka.list_topics(timeout=self._timeout).topics)
+        except KafkaException as error:
+            raise broker_error(error, "asking for metadata") from error
 
     def topic(self, name: str) -> Topic:
-        found = self._metadata(name).topics[name]
-        if found.error is not None:
-            raise broker_error(found.error, f"describing topic {name}")
+        # Not by its metadata: asking for that makes the topic where brokers create topics on first use.
+        asked = self.librdkafka.describe_topics(TopicCollection([name]), request_timeout=self._timeout)
+        found = self._wait(asked[name], f"describing topic {name}")
         return Topic(
             name,
             tuple(
-                Partition(number, each.leader, tuple(each.replicas), tuple(each.isrs))
-                for number, each in sorted(found.partitions.items())
+                Partition(
+                    each.id,
+                    -1 if each.leader is None else each.leader.id,
+                    tuple(node.id for node in each.replicas),
+                    tuple(node.id for node in each.isr),
+                )
+                for each in sorted(found.partitions, key=lambda each: each.id)
             ),
         )
 
@@ -253,12 +267,6 @@ class Admin:
             self.librdkafka.describe_configs([resource])[resource], f"reading the settings of {resource.name}"
         )
         return {name: entry.value for name, entry in sorted(entries.items())}
-
-    def _metadata(self, topic: str | None = None) -> Any:
-        try:
-            return self.librdkafka.list_topics(topic, timeout=self._timeout)
-        except KafkaException as error:
-            raise broker_error(error, "asking for metadata") from error
 
     def _wait(self, future: Future[Any], doing: str) -> Any:
         try:
