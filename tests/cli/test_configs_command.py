@@ -92,3 +92,9 @@ def test_a_setting_that_holds_from_the_start_is_refused_with_the_way_to_change_i
     assert ran.code == 1
     assert "Cannot update these configs dynamically: num.partitions." in ran.err
     assert "start it again" in ran.err
+
+
+def test_a_setting_that_does_not_exist_is_not_deleted_in_silence(headrace, topic):
+    ran = headrace("configs", "alter", "topic", topic, "--delete", "retenton.ms")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == "headrace: Unknown topic setting 'retenton.ms'. Did you mean 'retention.ms'?\n"

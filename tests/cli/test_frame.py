@@ -129,14 +129,56 @@ def test_a_file_that_cannot_be_used_is_named(capsys, tmp_path):
 
 
 def test_characters_that_the_terminal_does_not_have_do_not_end_a_command():
+    program = (
+        "import headrace.cli.frame as frame, sys\n"
+        r"sys.exit(frame.run(lambda: print('orders \u2192 \udcff') or 0))"
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "headrace.cli", "topics", "list", "--help"],
+        [sys.executable, "-c", program],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         timeout=60,
         check=True,
     )
-    assert rb"HOST:PORT,\u2026" in done.stdout
+    assert done.stdout == b"orders \\u2192 \\udcff\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("topics", "create", "t", "--partitions", "99999999999"),
+        ("consume", "t", "--offset", "99999999999999999999999"),
+        ("topics", "delete-records", "t", "--before", "99999999999999999999999"),
+        ("produce", "t", "--partition", "99999999999"),
+        ("transactions", "abort", "t", "--partition", "0", "--start-offset", "99999999999999999999999"),
+        ("partitioner", "simulate", "--partitions", "2", "--to", "99999999999"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_numbers_of_any_size_get_a_sentence(headrace, broker, arguments):
+    """Against a broker: some are found out only when they are sent."""
+    headrace("topics", "create", "t", "--if-not-exists", "-b", broker.bootstrap)
+    ran = headrace(*arguments, stdin="a\n", env={"HEADRACE_BOOTSTRAP": broker.bootstrap})
+    assert ran.code in (1, 2)
+    assert ran.err.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("produce", "t", "--acks", "7"), "--acks takes 0, 1, all or -1, not '7'."),
+        (
+            ("produce", "t", "--compression", "zip"),
+            "--compression takes none, gzip, snappy, lz4 or zstd, not",
+        ),
+        (("consume", "t", "--isolation-level", "x"), "--isolation-level takes read_uncommitted or read_co"),
+        (("consume", "t", "--timeout", "-1"), "-1.0 is not in the range"),
+    ],
+)
+def test_an_option_names_what_it_takes(headrace, arguments, sentence):
+    ran = headrace(*arguments)
+    assert ran.code == 2
+    assert sentence in ran.err
 
 
 def missing(name):

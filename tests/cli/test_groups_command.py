@@ -194,3 +194,10 @@ def test_a_group_that_has_committed_nothing_has_no_lag_to_tell(headrace, start, 
     (found,) = headrace("groups", "describe", name, "--json").json
     assert (found["lag"], found["partitions"][0]["lag"]) == (None, None)
     assert "nothing committed" in headrace("groups", "describe", name).lines[0]
+
+
+def test_a_plan_of_binary_data_is_no_plan(headrace, name, tmp_path):
+    (tmp_path / "plan.csv").write_bytes(b"\xff\xfe\x00")
+    ran = headrace("groups", "reset-offsets", name, "--from-file", tmp_path / "plan.csv")
+    assert ran.code == 1
+    assert ran.err.endswith("plan.csv is no CSV file: it holds binary data.\n")

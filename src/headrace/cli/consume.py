@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 app = options.command_app("Read records from topics.")
 
+_ISOLATION = ("read_uncommitted", "read_committed")
 _FIELDS = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
 
 
@@ -62,7 +63,7 @@ def consume(
     ] = False,
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", metavar="SECONDS", help="Stop after so long without a record."),
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="Stop after so long without a record."),
     ] = None,
     fields: Annotated[
         str,
@@ -90,6 +91,7 @@ def consume(
         raise Misuse("Give one of --from-beginning, --offset and --since.")
     if group is not None and (offset is not None or since is not None or partition):
         raise Misuse("A group decides itself where to read; use 'headrace groups reset-offsets' to move it.")
+    options.choose("--isolation-level", isolation, _ISOLATION)
     position = _position(offset, from_beginning)
     timestamp = _start_time(since)
     extra = properties.from_arguments(setting or [], "--property")
@@ -151,7 +153,7 @@ def _start_time(since: str | None) -> int | None:
         return None
     if since[:4].isdigit() and "-" in since:
         return times.milliseconds_of(since)
-    return round((time.time() - times.seconds_of(since)) * 1000)
+    return max(0, round((time.time() - times.seconds_of(since)) * 1000))
 
 
 def _printer(json: bool, chosen: set[str], separator: str) -> Callable[[Message], bytes]:

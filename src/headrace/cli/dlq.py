@@ -220,8 +220,8 @@ def _box(topic: str, bootstrap: str, command_config: Path | None) -> Iterator[De
         name = topic if topic.endswith(SUFFIX) or topic + SUFFIX not in known else topic + SUFFIX
         if name not in known:
             boxes = [each for each in known if each.endswith(SUFFIX)]
-            hint = f"; there are {', '.join(boxes)}" if boxes else ""
-            raise Failure(f"There is no topic {name}{hint}.")
+            hint = f"there are {', '.join(boxes)}" if boxes else "and there are no dead-letter topics at all"
+            raise Failure(f"There is no topic {name}; {hint}.")
         with DeadLetterBox(name, settings) as box:
             yield box
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import struct
 import sys
 from collections.abc import Callable
 
@@ -59,6 +60,9 @@ def _guarded(action: Callable[[], int]) -> int:
         if isinstance(stop.__context__, BrokenPipeError):
             return _output_closed()
         return stop.code if isinstance(stop.code, int) else Exit.OK if stop.code is None else Exit.FAILED
+    except (OverflowError, struct.error):  # what the protocol has no room for; every other range is checked
+        _say("A number on the command line is too large.")
+        return Exit.USAGE
     except OSError as error:  # a file or directory nobody looked at before it was used, or a full disk
         _let_go_of_stdout()
         what = f"{error.filename} cannot be used" if error.filename else "Reading or writing failed"

@@ -235,6 +235,8 @@ def reset_offsets(
             assert timestamp is not None
             plan = reset.to_time(cluster, partitions, timestamp, output.note)
     if not plan:
+        if from_file is not None:
+            raise Failure(f"There is nothing to reset: {from_file} has no line for group '{group}'.")
         raise Failure(f"There is nothing to reset: group '{group}' has no committed offsets there.")
     before = group_offsets.committed(cluster, group)
     if execute:

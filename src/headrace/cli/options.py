@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,6 +62,12 @@ Topic = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_t
 Topics = Annotated[list[str], typer.Argument(metavar="TOPIC…", autocompletion=complete_topic)]
 Group = Annotated[str, typer.Argument(metavar="GROUP", autocompletion=complete_group)]
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP…", autocompletion=complete_group)]
+
+
+def choose(option: str, given: str, known: Sequence[str]) -> None:
+    """Misuse when it is none of them."""
+    if given not in known:
+        raise Misuse(f"{option} takes {', '.join(known[:-1])} or {known[-1]}, not '{given}'.")
 
 
 def command_app(help: str, *, completion: bool = False, **settings: Any) -> typer.Typer:

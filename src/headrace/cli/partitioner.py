@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 app = options.command_app("See where keys go, and what moves when partitions are added.")
 
 _SAMPLE = 100_000
+_MOST = 100_000
 
 
 @app.callback()
@@ -31,9 +32,11 @@ def partitioner() -> None:
     )
 )
 def simulate(
-    to: Annotated[int, typer.Option("--to", min=1, help="The number of partitions after the change.")],
+    to: Annotated[
+        int, typer.Option("--to", min=1, max=_MOST, help="The number of partitions after the change.")
+    ],
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="Before; default: the topic's.")
+        int | None, typer.Option("--partitions", "-p", min=1, max=_MOST, help="Before; default: the topic's.")
     ] = None,
     topic: Annotated[
         str | None,
@@ -110,14 +113,15 @@ def _of_file(path: Path, limit: int) -> set[bytes]:
 
 
 def _of_topic(topic: str, limit: int, bootstrap: str, command_config: Path | None) -> tuple[int, set[bytes]]:
+    from headrace.cli.admin.topics import partitions_of
     from headrace.cli.cluster import connect
-    from headrace.client import Admin, ClientError
+    from headrace.client import ClientError, TopicPartition
     from headrace.client.scan import scan
 
-    settings = connect(bootstrap, command_config).settings
+    cluster = connect(bootstrap, command_config)
+    there = [TopicPartition(topic, each.partition) for each in partitions_of(cluster, [topic])]
+    settings = cluster.settings
     try:
-        with Admin(settings) as admin:
-            there = admin.partitions_of(topic)
         records = scan(settings, dict.fromkeys(there))
         return len(there), _first(limit, (each.raw_key for each in records if each.raw_key is not None))
     except ClientError as error:

@@ -85,7 +85,7 @@ def consume(
     ] = None,
     group: Annotated[str | None, typer.Option("--group", "-g", help="Read as a member of a group.")] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", help="Seconds without a record before giving up.")
+        float, typer.Option("--timeout", min=0, help="Seconds without a record before giving up.")
     ] = 10.0,
     setting: Property = None,
     json: options.Json = False,

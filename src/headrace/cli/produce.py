@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ from headrace.cli.failure import Failure, Misuse, did_you_mean
 
 if TYPE_CHECKING:
     from headrace.cli.cluster import Cluster
+
+_ACKS = ("0", "1", "all", "-1")
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 app = options.command_app("Write records to a topic.")
 
@@ -68,6 +72,8 @@ def produce(
         raise Misuse("--from-json lines hold their keys and nulls themselves; leave the other options out.")
     if key is not None and key_separator is not None:
         raise Misuse("Give --key or --key-separator, not both.")
+    options.choose("--acks", acks, _ACKS)
+    options.choose("--compression", compression, _CODECS)
     extra = properties.from_arguments(setting or [], "--property")
     headers = [(k, v.encode()) for k, v in properties.from_arguments(header or [], "--header").items()]
 
@@ -122,6 +128,8 @@ def _open(file: Path | None) -> tuple[int, int | None]:
     if file is None:
         return sys.stdin.fileno(), None
     try:
+        if file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         return os.open(file, os.O_RDONLY), file.stat().st_size
     except OSError as error:
         raise Failure(f"Cannot read {file}: {error.strerror}.") from None

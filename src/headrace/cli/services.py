@@ -56,7 +56,10 @@ def list_(registry: Registry = DEFAULT_REGISTRY, json: options.Json = False) -> 
             (e.key, len(e.urls["providers"]), len(e.urls["consumers"]), ",".join(e.protocols) or None)
             for e in entries
         ]
-        output.table(("SERVICE", "PROVIDERS", "CONSUMERS", "PROTOCOLS"), rows)
+        if rows:
+            output.table(("SERVICE", "PROVIDERS", "CONSUMERS", "PROTOCOLS"), rows)
+        else:
+            output.note(f"{registry} knows no services; 'headrace services export MODULE:CLASS' adds one.")
 
 
 @app.command(epilog=options.examples("headrace services describe com.acme.OrderService"))

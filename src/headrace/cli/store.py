@@ -41,8 +41,11 @@ def copy(source: Place, target: Place) -> None:
     DIR is the --data of `headrace up`. The brokers' data stays where it is: start each broker on its own part of it
     afterwards, with the same id (docs/deploy.md).
     """
+    import logging
+
     from headrace.cluster.store import StoreError
 
+    logging.getLogger("kazoo").setLevel(logging.ERROR)  # it reports each try; the command tells the outcome
     if _is_address(source) == _is_address(target):
         raise Misuse("Name a data directory and a ZooKeeper address (HOST:PORT[,…][/CHROOT]).")
     try:

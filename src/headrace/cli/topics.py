@@ -33,7 +33,7 @@ Config = Annotated[
 def create(
     topics: options.Topics,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="Default: the cluster's.")
+        int | None, typer.Option("--partitions", "-p", min=1, max=2**31 - 1, help="Default: the cluster's.")
     ] = None,
     replication_factor: Annotated[
         int | None,
@@ -170,7 +170,10 @@ def describe(
 def alter(
     topic: options.Topic,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="The new, larger number of partitions.")
+        int | None,
+        typer.Option(
+            "--partitions", "-p", min=1, max=2**31 - 1, help="The new, larger number of partitions."
+        ),
     ] = None,
     config: Config = None,
     json: options.Json = False,

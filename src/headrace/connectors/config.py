@@ -40,9 +40,9 @@ def load(path: Path, *, bootstrap: str | None = None) -> Declaration:
     try:
         document = tomllib.loads(path.read_text())
     except OSError as error:
-        raise ConfigError([f"{path} cannot be read: {error.strerror}"]) from None
+        raise ConfigError([f"it cannot be read: {error.strerror}"]) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError([f"{path} is not TOML: {error}"]) from None
+        raise ConfigError([f"it is not TOML: {error}"]) from None
     return declare(document, default_name=path.stem, bootstrap=bootstrap)
 
 

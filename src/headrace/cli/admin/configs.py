@@ -97,14 +97,13 @@ def alter(
         [AlterConfigsResource(KINDS[kind], name, configs)], validate_only
     )
     with _broker(cluster, name if kind in ("broker", "broker-logger") else "") as broker:
+        if delete:
+            _check_known(
+                cluster, broker, kind, name, delete
+            )  # a broker deletes what is not there without a word
         outcome = broker.ask(request, IncrementalAlterConfigsResponse).responses[0]
         if outcome.error_code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
-            known = {setting.name for setting in _describe(cluster, broker, kind, [name], False)[name]}
-            if kind == "broker":
-                known |= BROKER_SETTINGS.keys()  # the default of all brokers has no list of its own
-            for key in (*set_, *delete):
-                if known and key not in known:
-                    raise Failure(remark(key) or f"Unknown {kind} setting '{key}'.{did_you_mean(key, known)}")
+            _check_known(cluster, broker, kind, name, (*set_, *delete))
         if kind == "topic" and outcome.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise unknown_topic(cluster, name)
         if (outcome.error_message or "").startswith(_STATIC):
@@ -113,6 +112,15 @@ def alter(
                 "them to 'headrace up --set', and start it again."
             )
         check(outcome.error_code, outcome.error_message)
+
+
+def _check_known(cluster: Cluster, broker: Connection, kind: str, name: str, keys: Collection[str]) -> None:
+    known = {setting.name for setting in _describe(cluster, broker, kind, [name], False)[name]}
+    if kind == "broker":
+        known |= BROKER_SETTINGS.keys()  # the default of all brokers has no list of its own
+    for key in keys:
+        if known and key not in known:
+            raise Failure(remark(key) or f"Unknown {kind} setting '{key}'.{did_you_mean(key, known)}")
 
 
 def _broker(cluster: Cluster, name: str) -> Connection:

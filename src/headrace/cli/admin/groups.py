@@ -106,7 +106,9 @@ def _describe_classic(cluster: Cluster, group: str) -> Description:
 
 
 def unknown_group(cluster: Cluster, group: str) -> Failure:
-    return Failure(f"There is no group '{group}'.{did_you_mean(group, [g.group for g in listings(cluster)])}")
+    hint = did_you_mean(group, [g.group for g in listings(cluster)])
+    remedy = hint or " 'headrace groups list' shows what there is."
+    return Failure(f"There is no group '{group}'.{remedy}")
 
 
 def delete(cluster: Cluster, group: str) -> None:

@@ -111,6 +111,8 @@ def from_file(cluster: Cluster, path: Path, chosen_groups: Sequence[str], warn: 
         text = path.read_text()
     except OSError as error:
         raise Failure(f"Cannot read {path}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Failure(f"{path} is no CSV file: it holds binary data.") from None
     plans: dict[str, Plan] = {}
     for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
         if not row:

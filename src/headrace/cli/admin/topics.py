@@ -49,6 +49,10 @@ def describe(cluster: Cluster, topics: Sequence[str]) -> list[Topic]:
     futures = cluster.admin.describe_topics(TopicCollection(list(topics)), request_timeout=TIMEOUT)
     answers, refusals = cluster.ask_all(futures)
     for topic, refused in refusals.items():
+        if refused.error.code() == KafkaError.TOPIC_EXCEPTION:
+            raise Failure(
+                f"A topic is named with letters, digits, '.', '_' and '-', at most 249 of them, not '{topic}'."
+            )
         raise unknown_topic(cluster, topic) if is_unknown(refused) else refused
     found = []
     for topic in topics:

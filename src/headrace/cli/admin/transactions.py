@@ -124,7 +124,10 @@ def describe(cluster: Cluster, transactional_id: str) -> Description:
         TRANSACTION,
     ).transaction_states[0]
     if answer.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-        raise RequestRefused(answer.error_code, f"There is no transactional id '{transactional_id}'.")
+        raise RequestRefused(
+            answer.error_code,
+            f"There is no transactional id '{transactional_id}'; 'headrace transactions list' shows what there is.",
+        )
     check(answer.error_code)
     started = answer.transaction_start_time_ms
     return Description(
