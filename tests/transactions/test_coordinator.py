@@ -184,6 +184,89 @@ def test_a_zombie_from_before_the_id_was_exchanged_does_not_fence_the_owner():
     assert refused.value.code is ErrorCode.PRODUCER_FENCED
 
 
+def test_a_zombie_with_the_previous_id_is_not_taken_for_the_owner_by_a_chance_epoch():
+    owned = Transaction("tx", 9, 4, 60_000, previous_producer_id=7, last_epoch=3)
+    assert initialise(owned, (9, 3)) is owned
+    with pytest.raises(KafkaError) as refused:
+        initialise(owned, (7, 3))
+    assert refused.value.code is ErrorCode.PRODUCER_FENCED
+
+
+def test_only_the_last_epoch_of_the_previous_id_is_told_how_its_transaction_ended():
+    ended = Transaction("tx", 9, 0, 60_000, Status.COMPLETE_COMMIT, previous_producer_id=7)
+
+    def end(epoch):
+        return rules.end(ended, 7, epoch, commit=True, client_version=2, fresh_id=-1, now_ms=1)
+
+    assert end(LAST_EPOCH - 1) is ended
+    with pytest.raises(KafkaError) as refused:
+        end(3)
+    assert refused.value.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+async def refusal(step):
+    with pytest.raises(KafkaError) as refused:
+        await step
+    return refused.value.code
+
+
+async def test_while_a_transaction_is_ended_the_abort_of_the_next_one_waits(harness):
+    name = harness.name_in(1)
+    producer = await harness.open_transaction(name)
+    harness.markers_arrive.clear()
+    following = await harness.coordinator.end(name, *producer, commit=True, client_version=2)
+    aborting = harness.coordinator.end(name, *following, commit=False, client_version=2)
+    assert await refusal(aborting) is ErrorCode.CONCURRENT_TRANSACTIONS
+    harness.markers_arrive.set()
+    assert await harness.coordinator.end(name, *following, commit=False, client_version=2) == (
+        following[0],
+        following[1] + 1,
+    )
+
+
+async def test_a_producer_with_a_new_id_waits_until_its_last_transaction_has_ended_under_the_old(harness):
+    name = harness.name_in(1)
+    last = (7, LAST_EPOCH - 1)
+    coordinator = harness.coordinator
+    coordinator._shard(name).state.transactions[name] = Transaction(name, *last, 60_000)
+    await coordinator.add_partitions(name, *last, [("orders", 0)], client_version=2)
+    harness.markers_arrive.clear()
+    renewed = await coordinator.end(name, *last, commit=True, client_version=2)
+    assert renewed[0] != 7
+    assert renewed[1] == 0
+    for early in (
+        coordinator.add_partitions(name, *renewed, [("orders", 0)], client_version=2),
+        coordinator.end(name, *renewed, commit=False, client_version=2),
+        coordinator.init_producer_id(name, 60_000, renewed),
+    ):
+        assert await refusal(early) is ErrorCode.CONCURRENT_TRANSACTIONS
+    harness.markers_arrive.set()
+    await harness.until(lambda: coordinator.describe(name).status is Status.COMPLETE_COMMIT)
+    await coordinator.add_partitions(name, *renewed, [("orders", 0)], client_version=2)
+
+
+async def test_a_producer_whose_open_transaction_it_aborts_itself_by_starting_again_goes_on(harness):
+    name = harness.name_in(1)
+    producer_id, epoch = await harness.open_transaction(name)
+    again = (name, 60_000, (producer_id, epoch))
+    assert await refusal(harness.coordinator.init_producer_id(*again)) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert await harness.coordinator.init_producer_id(*again) == (producer_id, epoch + 1)
+    assert harness.coordinator.describe(name).status is Status.EMPTY
+
+
+async def test_nothing_is_kept_under_an_empty_transactional_id(harness):
+    coordinator = harness.coordinator
+    for asked in (
+        coordinator.init_producer_id("", 60_000, NOBODY),
+        coordinator.add_partitions("", 7, 0, [("orders", 0)]),
+        coordinator.end("", 7, 0, commit=True, client_version=2),
+    ):
+        assert await refusal(asked) is ErrorCode.INVALID_REQUEST
+    with pytest.raises(KafkaError) as refused:
+        coordinator.describe("")
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
 async def test_a_partition_that_could_not_be_read_is_loaded_when_it_can(harness, monkeypatch):
     name = harness.name_in(1)
     await harness.coordinator.init_producer_id(name, 60_000, NOBODY)

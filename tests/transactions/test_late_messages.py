@@ -191,3 +191,19 @@ def test_a_transaction_that_stays_open_too_long_is_aborted(broker, client, topic
     broker.run(lambda node: node.transactions.coordinator.abort_overdue())
     until(lambda: stable_and_end(client, topic) == (2, 2))
     assert end(client, topic, producer, True, 5)[0] is not ErrorCode.NONE
+
+
+def test_a_producer_whose_transaction_grew_too_old_starts_again_with_the_epoch_that_ended_it(
+    broker, client, topic
+):
+    request = InitProducerIdRequest(transactional_id=topic, transaction_timeout_ms=1)
+    reply = client.call(request, 5)
+    producer_id, epoch = reply.producer_id, reply.producer_epoch
+    assert produce(client, topic, (producer_id, epoch), 0, 12) is ErrorCode.NONE
+    time.sleep(0.01)
+    broker.run(lambda node: node.transactions.coordinator.abort_overdue())
+    until(lambda: stable_and_end(client, topic) == (2, 2))
+    request = InitProducerIdRequest(topic, 60_000, producer_id, epoch)
+    again = client.call(request, 5)
+    assert (again.error_code, again.producer_id, again.producer_epoch) == (0, producer_id, epoch + 1)
+    assert produce(client, topic, (producer_id, epoch + 1), 0, 12) is ErrorCode.NONE

@@ -128,6 +128,8 @@ class TransactionCoordinator:
         return partition_for(transactional_id, self._partition_count() or self._config.partitions)
 
     def _shard(self, transactional_id: str) -> TransactionShard:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id must not be empty.")
         return self._runtime.shard(self.partition_for(transactional_id))
 
     # Steps
@@ -136,8 +138,7 @@ class TransactionCoordinator:
         self, transactional_id: str, timeout_ms: int, expected: tuple[int, int]
     ) -> tuple[int, int]:
         """The producer's id and new epoch; CONCURRENT_TRANSACTIONS while its last transaction is being aborted."""
-        if not transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id must not be empty.")
+        self._shard(transactional_id)
         if not 0 < timeout_ms <= self._config.max_timeout_ms:
             raise KafkaError(
                 ErrorCode.INVALID_TRANSACTION_TIMEOUT,

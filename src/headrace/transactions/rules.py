@@ -56,16 +56,8 @@ def initialise(
     if transaction is None:
         # Nobody holds the id: whoever had it before was forgotten after transactional.id.expiration.ms, and starts over.
         return Transaction(transactional_id, fresh_id, 0, timeout_ms, updated_ms=now_ms)
+    _let_the_last_one_end(transaction)
     producer_id, epoch = expected
-    if producer_id != NO_PRODUCER_ID:
-        if producer_id not in (transaction.producer_id, transaction.previous_producer_id):
-            raise fenced()
-        if epoch == transaction.last_epoch and transaction.status is Status.EMPTY:
-            return transaction  # The answer to the same request was lost.
-        if expected != (transaction.producer_id, transaction.producer_epoch):
-            raise fenced()
-    if transaction.status.ending:
-        raise busy()
     base = transaction._replace(
         timeout_ms=timeout_ms,
         status=Status.EMPTY,
@@ -74,6 +66,11 @@ def initialise(
         updated_ms=now_ms,
         next_producer_id=NO_PRODUCER_ID,
     )
+    if producer_id != NO_PRODUCER_ID:
+        if _missed_the_bump(transaction, producer_id, epoch):
+            return transaction if transaction.status is Status.EMPTY else base
+        if expected != (transaction.producer_id, transaction.producer_epoch):
+            raise fenced()
     if transaction.epoch_exhausted:
         return base._replace(
             producer_id=fresh_id,
@@ -96,11 +93,10 @@ def add_partitions(
     now_ms: int,
 ) -> Transaction:
     """The transaction reaches further partitions; the first of them begins it."""
+    _let_the_last_one_end(transaction)
     current = known(transaction, producer_id)
     if epoch != current.producer_epoch:
         raise fenced()
-    if current.status.ending:
-        raise busy()
     if current.status is Status.ONGOING:
         added = current.partitions | frozenset(partitions)
         if added == current.partitions:
@@ -142,26 +138,19 @@ def end(
     now_ms: int,
 ) -> Transaction:
     """What the transaction becomes: decided now, and its markers follow; or as it is, when it has ended this way."""
-    if (
-        client_version >= 2
-        and transaction is not None
-        and transaction.status in (Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT, *_PREPARED)
-        and _is_retry(transaction, producer_id, epoch)
-    ):
-        if _outcome(transaction.status) is not commit:
-            raise _wrong_state()
-        if transaction.status.ending:
-            raise busy()
-        return transaction
+    committed = transaction is not None and transaction.status is Status.COMPLETE_COMMIT
+    if client_version >= 2:
+        _let_the_last_one_end(transaction)
+        if transaction is not None and _is_retry(transaction, producer_id, epoch):
+            if committed is not commit:
+                raise _wrong_state()
+            return transaction
     current = known(transaction, producer_id)
     if epoch != current.producer_epoch:
         raise fenced()
-    if current.status.ending:
-        if _outcome(current.status) is commit:
-            raise busy()
-        raise _wrong_state()
+    _let_the_last_one_end(current)
     if client_version < 2:
-        if current.status.ended and _outcome(current.status) is commit:
+        if current.status.ended and committed is commit:
             return current
         if current.status is not Status.ONGOING:
             raise _wrong_state()
@@ -214,18 +203,33 @@ def _prepare(current: Transaction, commit: bool, bump: bool, fresh_id: int, now_
     return ended._replace(producer_epoch=current.producer_epoch + 1, last_epoch=current.producer_epoch)
 
 
-_PREPARED = (Status.PREPARE_COMMIT, Status.PREPARE_ABORT)
+def _let_the_last_one_end(transaction: Transaction | None) -> None:
+    """Comes before any question of id and epoch: those a producer was told at the end of its last transaction may be
+    in force only when that has ended."""
+    if transaction is not None and transaction.status.ending:
+        raise busy()
 
 
 def _is_retry(transaction: Transaction, producer_id: int, epoch: int) -> bool:
     """The producer asks again with the epoch it had before the bump that it has not heard of."""
+    if not transaction.status.ended:
+        return False
     if producer_id == transaction.producer_id:
         return epoch == transaction.producer_epoch - 1
-    return producer_id == transaction.previous_producer_id and transaction.producer_epoch == 0
+    return _is_last_of_previous(transaction, producer_id, epoch) and transaction.producer_epoch == 0
 
 
-def _outcome(status: Status) -> bool:
-    return status in (Status.PREPARE_COMMIT, Status.COMPLETE_COMMIT)
+def _missed_the_bump(transaction: Transaction, producer_id: int, epoch: int) -> bool:
+    """The same for a producer that starts again: its last answer was lost, or its transaction aborted for its age. Nobody
+    has taken over, or the epoch before the bump would not be remembered."""
+    if epoch != transaction.last_epoch:
+        return False
+    return producer_id == transaction.producer_id or _is_last_of_previous(transaction, producer_id, epoch)
+
+
+def _is_last_of_previous(transaction: Transaction, producer_id: int, epoch: int) -> bool:
+    """Of the id before the present one only its last epoch can be its owner; all others were fenced under that id."""
+    return producer_id == transaction.previous_producer_id and epoch == LAST_EPOCH - 1
 
 
 def _wrong_state() -> KafkaError:
