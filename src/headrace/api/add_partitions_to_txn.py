@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.operations import CLUSTER, TOPIC, TRANSACTIONAL_ID, Operation
+from headrace.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.transactions.metadata import TopicPartition
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.add_partitions_to_txn import (
@@ -40,7 +41,8 @@ async def _from_client(
     image = context.services.cluster.image
     wrong: dict[TopicPartition, ErrorCode] = {}
     for each in partitions:
-        if not context.may(Operation.WRITE, TOPIC, each[0]):
+        # Offsets enter a transaction by AddOffsetsToTxn; the brokers' own topics are nobody else's to name.
+        if each[0] in INTERNAL_TOPICS or not context.may(Operation.WRITE, TOPIC, each[0]):
             wrong[each] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif image.partition(*each) is None:
             wrong[each] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.operations import CLUSTER, TOPIC, TRANSACTIONAL_ID, Operation
+from headrace.transactions.metadata import NO_EPOCH, NO_PRODUCER_ID
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -18,9 +19,11 @@ async def handle(context: Context, request: InitProducerIdRequest) -> InitProduc
     services = context.services
     if request.transactional_id is None:
         _check_idempotent_write(context)
+        _check_both_or_neither(request)
         return InitProducerIdResponse(producer_id=await services.producer_ids.next(), producer_epoch=0)
     try:
         context.require(Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
+        _check_both_or_neither(request)
         producer_id, epoch = await services.transactions.coordinator.init_producer_id(
             request.transactional_id,
             request.transaction_timeout_ms,
@@ -32,6 +35,14 @@ async def handle(context: Context, request: InitProducerIdRequest) -> InitProduc
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
+
+
+def _check_both_or_neither(request: InitProducerIdRequest) -> None:
+    """Half of what a producer believes to be says nothing of who it is."""
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "A producer id and its epoch are given together or not at all."
+        )
 
 
 def _check_idempotent_write(context: Context) -> None:

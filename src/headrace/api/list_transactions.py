@@ -17,7 +17,8 @@ from headrace.wire.messages.list_transactions import (
     TransactionState,
 )
 
-LABELS = {status.label for status in Status}
+LABELS = {status.label for status in Status} | {"Dead", "PrepareEpochFence"}
+"""The last two are states that only Kafka goes through: known names, in which nothing is ever found here."""
 
 
 def handle(context: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:

@@ -1,6 +1,9 @@
 """TxnOffsetCommit: offsets of a group as part of a transaction; they count when it commits.
 
 - The coordinator of the transaction is asked first, so that a late commit cannot land after its transaction.
+- A topic or partition that does not exist is refused for itself.
+
+- 2: leader epoch; COORDINATOR_LOAD_IN_PROGRESS, which older clients fail on, instead of COORDINATOR_NOT_AVAILABLE
 - 3: compact; member and generation are checked  - 4: TRANSACTION_ABORTABLE
 - 5: transaction version 2: the group's partition is taken into the transaction here, without AddOffsetsToTxn
 """
@@ -22,6 +25,10 @@ from headrace.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 
+Codes = dict[tuple[str, int], int]
+"""The error of each partition."""
+
+KNOWS_LOADING = 2
 ASK_AGAIN = {
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -31,22 +38,52 @@ ASK_AGAIN = {
 
 async def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     asked = request.topics
-    request.topics, denied = context.split(Operation.READ, TOPIC, asked, lambda topic: topic.name)
     try:
         context.require(Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
         context.require(Operation.READ, GROUP, request.group_id)
-        if denied and not request.topics:
-            return _refusal(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        await _enlist(context, request)
-        response = await context.services.groups.commit_transactional(client_of(context), request)
+        codes = _refused(context, asked)
+        request.topics = _without(asked, codes)
+        if request.topics or not codes:
+            await _enlist(context, request)
+            response = await context.services.groups.commit_transactional(client_of(context), request)
+            for done in response.topics:
+                codes |= {(done.name, each.partition_index): each.error_code for each in done.partitions}
     except KafkaError as error:
-        return _refusal(asked, error.code)
-    response.topics += _refusal(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED).topics
-    return response
+        code = error.code
+        if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and context.version < KNOWS_LOADING:
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        codes = {(topic.name, each.partition_index): code for topic in asked for each in topic.partitions}
+    return _answer(asked, codes)
+
+
+def _refused(context: Context, topics: list[TxnOffsetCommitRequestTopic]) -> Codes:
+    """The partitions the client may not read, or that are not there, and why."""
+    image = context.services.cluster.image
+    codes: Codes = {}
+    for topic in topics:
+        allowed = context.may(Operation.READ, TOPIC, topic.name)
+        for each in topic.partitions:
+            if not allowed:
+                codes[topic.name, each.partition_index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif image.partition(topic.name, each.partition_index) is None:
+                codes[topic.name, each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return codes
+
+
+def _without(topics: list[TxnOffsetCommitRequestTopic], codes: Codes) -> list[TxnOffsetCommitRequestTopic]:
+    left = (
+        TxnOffsetCommitRequestTopic(
+            topic.name,
+            [each for each in topic.partitions if (topic.name, each.partition_index) not in codes],
+        )
+        for topic in topics
+    )
+    return [topic for topic in left if topic.partitions]
 
 
 async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
     services = context.services
+    services.groups.require(request.group_id)
     index = services.groups.partition_for(request.group_id)
     partition = services.replicas.find(CONSUMER_OFFSETS.encode(), index, by_id=False)
     producer_id, epoch = request.producer_id, request.producer_epoch
@@ -73,12 +110,17 @@ async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
         raise KafkaError(code)
 
 
-def _refusal(topics: list[TxnOffsetCommitRequestTopic], code: ErrorCode) -> TxnOffsetCommitResponse:
+def _answer(topics: list[TxnOffsetCommitRequestTopic], codes: Codes) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
                 topic.name,
-                [TxnOffsetCommitResponsePartition(each.partition_index, code) for each in topic.partitions],
+                [
+                    TxnOffsetCommitResponsePartition(
+                        each.partition_index, codes[topic.name, each.partition_index]
+                    )
+                    for each in topic.partitions
+                ],
             )
             for topic in topics
         ]

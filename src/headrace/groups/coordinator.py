@@ -205,6 +205,10 @@ class GroupCoordinator:
         else:
             shard.enqueue(records, done)
 
+    def require(self, group_id: str) -> None:
+        """Raises what a member of the group is to be told unless this broker coordinates it, loaded."""
+        self._member_shard(group_id)
+
     def commit_transactional(
         self, client: Client, request: TxnOffsetCommitRequest
     ) -> asyncio.Future[TxnOffsetCommitResponse]:

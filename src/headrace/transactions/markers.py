@@ -28,6 +28,13 @@ log = logging.getLogger("headrace.transactions")
 VERSION = 1
 RETRY_SECONDS = 0.1
 
+_NOT_READY = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+}
+"""What a group coordinator says. Whoever sends markers knows leaders only, and asks them again."""
+
 
 class MarkerWriter:
     """Writes markers into the partitions this broker leads."""
@@ -58,6 +65,8 @@ class MarkerWriter:
                 codes[each] = await done
             except KafkaError as error:
                 codes[each] = error.code
+            if codes[each] in _NOT_READY:
+                codes[each] = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return codes
 
     def _append(
@@ -76,11 +85,11 @@ class MarkerWriter:
                 done.set_result(code)
 
         try:
+            partition = self._replicas.find(topic.encode(), index, by_id=False)
             if topic == CONSUMER_OFFSETS:
                 return self._groups.end_transaction(
                     index, producer_id, producer_epoch, coordinator_epoch, committed
                 )
-            partition = self._replicas.find(topic.encode(), index, by_id=False)
             marker = build_end_transaction_marker(
                 producer_id=producer_id,
                 producer_epoch=producer_epoch,
