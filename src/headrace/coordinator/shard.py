@@ -37,7 +37,8 @@ Done = Callable[[KafkaError | None], None]
 Operation = Callable[[], Write[R, T]]
 
 MAX_QUEUED_RECORDS = 1000
-"""Queued commits are appended early at this many records, to stay far below the largest batch allowed."""
+MAX_QUEUED_BYTES = 1 << 18
+"""Queued commits are appended early at this many records or bytes, to stay far below the largest batch allowed."""
 
 
 class Shard(Generic[S, R]):
@@ -54,6 +55,7 @@ class Shard(Generic[S, R]):
         self._last_offset = -1
         self._queued: list[R] = []
         self._queued_encoded: list[Encoded] = []
+        self._queued_bytes = 0
         self._queued_done: list[Done] = []
         self._flush_scheduled = False
         self._waiting: deque[tuple[int, float, Done]] = deque()
@@ -139,10 +141,17 @@ class Shard(Generic[S, R]):
         nothing that other queued ones change."""
         try:
             # Now, so that what cannot be stored is refused alone and not with all that comes in this turn.
-            self._queued_encoded += self._encode(records)
+            encoded = self._encode(records)
         except KafkaError as error:
             done(error)
             return
+        size = 0
+        for key, value in encoded:
+            size += len(key) + (0 if value is None else len(value))
+        if self._queued_bytes + size > MAX_QUEUED_BYTES:
+            self.flush()
+        self._queued_bytes += size
+        self._queued_encoded += encoded
         self._queued += records
         self._queued_done.append(done)
         if len(self._queued) >= MAX_QUEUED_RECORDS:
@@ -184,7 +193,7 @@ class Shard(Generic[S, R]):
         if not self._queued_done:
             return
         records, encoded, waiting = self._queued, self._queued_encoded, self._queued_done
-        self._queued, self._queued_encoded, self._queued_done = [], [], []
+        self._queued, self._queued_encoded, self._queued_done, self._queued_bytes = [], [], [], 0
 
         def done(error: KafkaError | None) -> None:
             for each in waiting:
