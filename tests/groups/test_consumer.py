@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 ALL = [0, 1, 2, 3]
 
@@ -119,6 +120,16 @@ async def test_a_wrong_epoch_is_fenced(groups) -> None:
     assert (await refused(groups.consumer("a", 1, group="nobody")))[0] == ErrorCode.GROUP_ID_NOT_FOUND
 
 
+async def test_a_fenced_member_joins_again_at_once_under_its_id(groups) -> None:
+    await groups.consumer("a")
+    await groups.consumer("a", 1, topics=["orders", "payments"])
+    await groups.consumer("a", 2, topics=["payments"])
+    assert (await refused(groups.consumer("a", 7)))[0] == ErrorCode.FENCED_MEMBER_EPOCH
+    again = await groups.consumer("a", topics=["payments"])
+    assert groups.partitions(again) == {"payments": [0, 1]}
+    assert (await groups.consumer("a", again.member_epoch)).member_epoch == again.member_epoch
+
+
 async def test_a_member_whose_answer_was_lost_is_known_by_its_previous_epoch(groups) -> None:
     await groups.consumer("a")
     await groups.consumer("b")
@@ -219,13 +230,42 @@ async def test_a_full_group_refuses_newcomers(groups) -> None:
         ({"epoch": -2}, "InstanceId can't be null."),
         ({"rebalance_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
         ({"owned": {"orders": [0]}}, "TopicPartitions must be empty when (re-)joining."),
-        ({"topics": []}, "SubscribedTopicNames or SubscribedTopicRegex must be set in first request."),
     ],
 )
 async def test_a_heartbeat_that_makes_no_sense_is_refused_with_the_reason(groups, options, complaint) -> None:
     asked = {"member": "a", "epoch": 0, **options}
     code, message = await refused(groups.consumer(asked.pop("member"), asked.pop("epoch"), **asked))
     assert (code, message) == (ErrorCode.INVALID_REQUEST, complaint)
+
+
+async def test_a_join_that_says_nothing_of_topics_is_refused(groups) -> None:
+    request = ConsumerGroupHeartbeatRequest("group", "a", 0, rebalance_timeout_ms=1000, topic_partitions=[])
+    code, message = await refused(groups.coordinator.consumer_heartbeat(groups.client(1), request))
+    assert code == ErrorCode.INVALID_REQUEST
+    assert (
+        message == "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+    )
+
+
+async def test_a_member_may_join_before_it_has_a_topic(groups) -> None:
+    joined = await groups.consumer("a", topics=[])
+    assert (joined.error_code, joined.member_epoch, groups.partitions(joined)) == (0, 1, {})
+    answer = await groups.consumer("a", 1, topics=["payments"])
+    assert groups.partitions(answer) == {"payments": [0, 1]}
+
+
+async def test_an_administrator_takes_members_out(groups) -> None:
+    await groups.consumer("a")
+    await groups.consumer("b", instance="one")
+    left = await groups.leave("a", "stranger", instances=("one", "two"))
+    assert [each.error_code for each in left.members] == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
+    assert groups.coordinator.describe_consumer("group").group_state == "Empty"
+    assert (await refused(groups.consumer("a", 1)))[0] == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # Patterns
@@ -275,6 +315,20 @@ async def test_topics_a_member_may_not_see_do_not_exist_for_its_pattern(groups) 
     groups.client = lambda version: plain(version)._replace(may_describe=lambda topic: topic != "orders")
     joined = await groups.consumer("a", regex="orders|payments")
     assert groups.partitions(joined) == {"payments": [0, 1]}
+
+
+async def test_what_members_may_see_is_looked_at_again_from_time_to_time(groups) -> None:
+    hidden = {"orders"}
+    plain = groups.client
+    groups.client = lambda version: plain(version)._replace(may_describe=lambda topic: topic not in hidden)
+    epoch = (await groups.consumer("a", regex="orders|payments")).member_epoch
+    hidden.clear()
+    seen = {"payments": [0, 1]}
+    for _ in range(70):
+        await groups.pass_time(10)
+        answer = await groups.consumer("a", epoch, owned=seen)
+        epoch, seen = answer.member_epoch, groups.partitions(answer) or seen
+    assert seen == {"orders": [0, 1, 2, 3], "payments": [0, 1]}
 
 
 # Static members

@@ -138,6 +138,16 @@ async def test_when_the_last_new_member_leaves_the_group_is_classic_again_and_re
     assert [each.group_type for each in groups.coordinator.list([], [])] == ["Classic"]
 
 
+async def test_new_members_that_an_administrator_takes_out_leave_a_classic_group(groups) -> None:
+    first, second = await classic_group(groups, 2)
+    await groups.consumer("new")
+    await groups.consumer("newer")
+    left = await groups.leave("new", "newer", second.member_id)
+    assert [each.error_code for each in left.members] == [0, 0, 0]
+    described = groups.coordinator.describe("group", 6)
+    assert [each.member_id for each in described.members] == [first.member_id]
+
+
 async def test_a_new_member_that_dies_takes_the_group_back_to_classic(groups) -> None:
     (first,) = await classic_group(groups, 1)
     await groups.consumer("new")
@@ -171,7 +181,7 @@ async def test_the_last_new_static_member_comes_back_classic_and_so_does_the_gro
 async def test_a_classic_member_leaves_a_consumer_group(groups) -> None:
     first, second = await classic_group(groups, 2)
     new = await groups.consumer("new")
-    left = await groups.leave(first.member_id, "new")
+    left = await groups.leave(first.member_id, "stranger")
     assert [each.error_code for each in left.members] == [0, ErrorCode.UNKNOWN_MEMBER_ID]
     gained = groups.partitions(await groups.consumer("new", new.member_epoch))
     assert gained is not None
@@ -188,6 +198,17 @@ async def test_a_classic_member_that_does_not_rejoin_in_time_is_out(groups) -> N
         await groups.consumer("new", new.member_epoch)
         await groups.pass_time(5)
     assert groups.heartbeat(first.member_id, 1) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_offsets_still_have_a_group_when_its_change_of_protocol_is_cut_short(groups) -> None:
+    joined = await groups.consumer("new")
+    await groups.commit(5, member="new", generation=joined.member_epoch)
+    await groups.consumer("new", -1)
+    await groups.member_id()  # the first half of a classic join, and the second never comes
+    await groups.restart()
+    assert [each.group_id for each in groups.coordinator.list([], [])] == ["group"]
+    await groups.pass_time(8 * 24 * 3600)
+    assert await groups.fetch() == (-1, 0)
 
 
 async def test_an_empty_group_changes_protocol_without_ado(groups) -> None:

@@ -88,6 +88,20 @@ async def test_commits_of_one_turn_share_one_batch(groups) -> None:
     assert [await groups.fetch(partition=n) for n in range(4)] == [(n, 0) for n in range(4)]
 
 
+async def test_commits_of_one_turn_never_add_up_to_a_batch_that_the_topic_refuses(groups) -> None:
+    log = groups.log("group")
+    append = log.append
+
+    def limited(batch: bytearray) -> int:
+        if len(batch) > 1_048_588:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "larger than message.max.bytes")
+        return append(batch)
+
+    log.append = limited
+    commits = [groups.commit(n, partition=n, metadata="x" * 4096) for n in range(400)]
+    assert set(await asyncio.gather(*commits)) == {ErrorCode.NONE}
+
+
 async def test_a_fetch_sees_commits_that_came_before_it_in_the_same_turn(groups) -> None:
     commit = groups.commit(5)
     fetch = groups.fetch()
@@ -329,6 +343,24 @@ async def test_a_plain_commit_made_after_a_transactional_one_wins(groups) -> Non
     await groups.commit(20)
     await groups.coordinator.end_transaction(groups.coordinator.partition_for("group"), 77, 0, 0, True)
     assert await groups.fetch() == (20, 0)
+
+
+async def test_a_transaction_that_names_no_member_commits_to_a_live_group_of_either_protocol(groups) -> None:
+    client = Client("c", "/h", 5)
+    await groups.stable_group(1)
+    await groups.coordinator.commit_transactional(client, transactional(8))
+    await groups.coordinator.end_transaction(groups.coordinator.partition_for("group"), 77, 0, 0, True)
+    assert await groups.fetch() == (8, 0)
+    await groups.consumer("m", group="modern")
+    request = transactional(9)
+    request.group_id = "modern"
+    await groups.coordinator.commit_transactional(client, request)
+    await groups.coordinator.end_transaction(groups.coordinator.partition_for("modern"), 77, 0, 0, True)
+    assert await groups.fetch("modern") == (9, 0)
+    request.member_id = "stranger"
+    with pytest.raises(KafkaError) as refused:
+        await groups.coordinator.commit_transactional(client, request)
+    assert refused.value.code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 async def test_a_transaction_of_a_stale_generation_is_refused(groups) -> None:

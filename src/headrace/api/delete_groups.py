@@ -18,7 +18,8 @@ from headrace.wire.messages.delete_groups import (
 
 
 async def handle(context: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(results=[await _delete(context, name) for name in request.groups_names])
+    names = dict.fromkeys(request.groups_names)  # each once: asked for again it would only be found gone
+    return DeleteGroupsResponse(results=[await _delete(context, name) for name in names])
 
 
 async def _delete(context: Context, group_id: str) -> DeletableGroupResult:

@@ -1,7 +1,7 @@
 """OffsetDelete: forget committed offsets of partitions that nobody in the group subscribes to.
 
 - GROUP_SUBSCRIBED_TO_TOPIC for topics in use; NON_EMPTY_GROUP for a live group whose members are not consumers.
-- A partition without a commit is answered with success.
+- A partition that does not exist is refused for itself; one without a commit is answered with success.
 """
 
 from __future__ import annotations
@@ -20,14 +20,40 @@ from headrace.wire.messages.offset_delete import (
 
 async def handle(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     context.require(Operation.DELETE, GROUP, request.group_id)
-    request.topics, denied = context.split(Operation.READ, TOPIC, request.topics, lambda topic: topic.name)
+    asked = request.topics
+    codes = _refused(context, asked)
+    request.topics = [
+        OffsetDeleteRequestTopic(
+            topic.name,
+            [each for each in topic.partitions if (topic.name, each.partition_index) not in codes],
+        )
+        for topic in asked
+    ]
     response = await context.services.groups.delete_offsets(request)
-    response.topics += [_denied(topic) for topic in denied]
+    for done in response.topics:
+        codes |= {(done.name, each.partition_index): each.error_code for each in done.partitions}
+    response.topics = [
+        OffsetDeleteResponseTopic(
+            topic.name,
+            [
+                OffsetDeleteResponsePartition(each.partition_index, codes[topic.name, each.partition_index])
+                for each in topic.partitions
+            ],
+        )
+        for topic in asked
+    ]
     return response
 
 
-def _denied(topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
-    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return OffsetDeleteResponseTopic(
-        topic.name, [OffsetDeleteResponsePartition(each.partition_index, code) for each in topic.partitions]
-    )
+def _refused(context: Context, topics: list[OffsetDeleteRequestTopic]) -> dict[tuple[str, int], int]:
+    """The partitions the client may not touch, or that are not there, and why."""
+    image = context.services.cluster.image
+    codes: dict[tuple[str, int], int] = {}
+    for topic in topics:
+        allowed = context.may(Operation.READ, TOPIC, topic.name)
+        for each in topic.partitions:
+            if not allowed:
+                codes[topic.name, each.partition_index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif image.partition(topic.name, each.partition_index) is None:
+                codes[topic.name, each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return codes

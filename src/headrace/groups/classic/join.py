@@ -35,17 +35,25 @@ def join(
     state: GroupState, client: Client, request: JoinGroupRequest, respond: RespondJoin
 ) -> Write[GroupRecord, None]:
     """Join a group that is classic, or new, or an empty group of the other protocol."""
-    group = state.groups.get(request.group_id)
-    tombstones: list[GroupRecord] = []
-    if group is not None and not isinstance(group, ClassicGroup):
-        tombstones = group.tombstones()
-        group = None
-    if group is None:
-        if request.member_id:
-            respond(_failure(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
-            return NOTHING
-        group = ClassicGroup(request.group_id, state.clock.now_ms())
-        state.groups[request.group_id] = group
+    before = state.groups.get(request.group_id)
+    if isinstance(before, ClassicGroup):
+        return _join_group(state, client, before, request, respond)
+    if request.member_id:
+        respond(_failure(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+        return NOTHING
+    group = state.groups[request.group_id] = ClassicGroup(request.group_id, state.clock.now_ms())
+    empty = group.to_record({})
+    result = _join_group(state, client, group, request, respond)
+    if before is None:
+        return result
+    # Without a record of the new group a restart would find the old one's offsets, and nobody they belong to.
+    records = [*before.tombstones(), *(result.records or [empty])]
+    return Write(records, None, apply=already_applied, finish=result.finish)
+
+
+def _join_group(
+    state: GroupState, client: Client, group: ClassicGroup, request: JoinGroupRequest, respond: RespondJoin
+) -> Write[GroupRecord, None]:
     protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
     if not _has_room(state, group, request.member_id):
         group.remove(request.member_id)
@@ -56,12 +64,8 @@ def join(
         respond(_failure(request.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         return NOTHING
     if request.member_id:
-        result = _join_known(state, client, group, request, protocols, respond)
-    else:
-        result = _join_new(state, client, group, request, protocols, respond)
-    if tombstones:
-        return Write([*tombstones, *result.records], None, apply=already_applied, finish=result.finish)
-    return result
+        return _join_known(state, client, group, request, protocols, respond)
+    return _join_new(state, client, group, request, protocols, respond)
 
 
 def _failure(member_id: str, error: ErrorCode) -> JoinGroupResponse:

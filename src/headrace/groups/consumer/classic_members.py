@@ -120,7 +120,7 @@ def _downgrade_and_join(
     respond: RespondJoin,
 ) -> Write[GroupRecord, None]:
     """The last member of the consumer protocol is back as a classic one: so is the group."""
-    classic = migration.to_classic(state, group, leaving)
+    classic = migration.to_classic(state, group, {leaving.member_id})
 
     def apply() -> None:
         migration.swap_in(state, group, classic)
@@ -190,6 +190,7 @@ def heartbeat(state: GroupState, group: ConsumerGroup, request: HeartbeatRequest
 def leave(
     state: GroupState, group: ConsumerGroup, request: LeaveGroupRequest
 ) -> Write[GroupRecord, LeaveGroupResponse]:
+    """Members of either protocol: an administrator takes them out with the same request."""
     responses = []
     leaving: list[ConsumerMember] = []
     for each in request.members:
@@ -200,7 +201,7 @@ def leave(
                 member_id = "" if current is None else current.member_id
             else:
                 member_id = each.member_id
-            leaving.append(_classic_member(group, member_id, each.group_instance_id)[0])
+            leaving.append(_member(group, member_id, each.group_instance_id))
         except KafkaError as refused:
             error = refused.code
         responses.append(MemberResponse(each.member_id, each.group_instance_id, error))
@@ -209,18 +210,21 @@ def leave(
     return Write(result.records, response, apply=result.apply, finish=result.finish)
 
 
+def _member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    if instance_id is None:
+        return group.member(member_id)
+    current = group.static_member(instance_id)
+    if current is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if current.member_id != member_id:
+        raise fenced_instance(group, instance_id, current)
+    return current
+
+
 def _classic_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None
 ) -> tuple[ConsumerMember, ClassicFacet]:
-    if instance_id is None:
-        member = group.member(member_id)
-    else:
-        current = group.static_member(instance_id)
-        if current is None:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-        if current.member_id != member_id:
-            raise fenced_instance(group, instance_id, current)
-        member = current
+    member = _member(group, member_id, instance_id)
     if member.classic is None:
         raise KafkaError(
             ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not speak the classic protocol."

@@ -144,10 +144,18 @@ class ConsumerGroup:
     # Offsets
 
     def validate_offset_commit(
-        self, member_id: str, epoch: int, *, transactional: bool, speaks_consumer_protocol: bool
+        self,
+        member_id: str,
+        instance_id: str | None,
+        epoch: int,
+        *,
+        transactional: bool,
+        speaks_consumer_protocol: bool,
     ) -> None:
         if epoch < 0 and not self.members:
             return  # an administrator
+        if transactional and epoch == -1 and not member_id and instance_id is None:
+            return  # a producer that was told the group only: its own epoch is what fences it
         member = self.member(member_id)
         if not transactional and member.classic is None and not speaks_consumer_protocol:
             raise KafkaError(

@@ -96,8 +96,11 @@ def _validate(state: GroupState, client: Client, request: ConsumerGroupHeartbeat
             raise _invalid("RebalanceTimeoutMs must be provided in first request.")
         if request.topic_partitions is None or request.topic_partitions:
             raise _invalid("TopicPartitions must be empty when (re-)joining.")
-        if not request.subscribed_topic_names and not request.subscribed_topic_regex:
-            raise _invalid("SubscribedTopicNames or SubscribedTopicRegex must be set in first request.")
+        # Either may be empty: a client that matches its own pattern joins before there is a topic for it.
+        if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            raise _invalid(
+                "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+            )
     if request.server_assignor is not None and request.server_assignor not in _assignors(state):
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
@@ -207,8 +210,8 @@ def fenced_instance(group: ConsumerGroup, instance_id: str, current: ConsumerMem
 
 
 def _validate_epoch(member: ConsumerMember, epoch: int, owned: Owned) -> None:
-    if epoch == member.member_epoch:
-        return
+    if epoch in (0, member.member_epoch):
+        return  # one that was fenced keeps its id, has nothing any more and starts again from 0
     if epoch == member.previous_member_epoch and epoch < member.member_epoch and _is_within(owned, member):
         return  # the answer that raised its epoch was lost
     raise KafkaError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from headrace.coordinator.write import Write
 from headrace.groups.classic import rebalance
@@ -103,18 +103,19 @@ def _to_consumer(group: ClassicGroup, member: ClassicMember, topics: Topics) -> 
 # Consumer → classic
 
 
-def can_downgrade(state: GroupState, group: ConsumerGroup, leaving: ConsumerMember) -> bool:
-    """Whether only classic members stay when this one goes."""
+def can_downgrade(state: GroupState, group: ConsumerGroup, leaving: Collection[str]) -> bool:
+    """Whether members stay when these go, and all of them are classic."""
+    stay = [member for member in group.members.values() if member.member_id not in leaving]
     return (
-        len(group.members) > 1
-        and group.all_classic_except(leaving.member_id)
+        bool(stay)
+        and all(member.classic is not None for member in stay)
         and state.config.downgrade
-        and len(group.members) - 1 <= state.config.max_size
+        and len(stay) <= state.config.max_size
     )
 
 
-def downgrade(state: GroupState, group: ConsumerGroup, leaving: ConsumerMember) -> Write[GroupRecord, None]:
-    """The group becomes a classic one without the leaving member, and rebalances."""
+def downgrade(state: GroupState, group: ConsumerGroup, leaving: Collection[str]) -> Write[GroupRecord, None]:
+    """The group becomes a classic one without the leaving members, and rebalances."""
     classic = to_classic(state, group, leaving)
 
     def apply() -> None:
@@ -124,16 +125,16 @@ def downgrade(state: GroupState, group: ConsumerGroup, leaving: ConsumerMember) 
     return Write([*group.tombstones(), stored(classic)], None, apply=apply)
 
 
-def to_classic(state: GroupState, group: ConsumerGroup, leaving: ConsumerMember) -> ClassicGroup:
+def to_classic(state: GroupState, group: ConsumerGroup, leaving: Collection[str]) -> ClassicGroup:
     classic = ClassicGroup(
         group.group_id,
         state.clock.now_ms(),
-        state=ClassicState.STABLE if len(group.members) > 1 else ClassicState.EMPTY,
+        state=ClassicState.STABLE if len(group.members) > len(leaving) else ClassicState.EMPTY,
         generation=group.epoch,
         protocol_type=CONSUMER_PROTOCOL,
     )
     for member in group.members.values():
-        if member.member_id != leaving.member_id and member.classic is not None:
+        if member.member_id not in leaving and member.classic is not None:
             classic.add(
                 ClassicMember(
                     member.member_id,

@@ -98,10 +98,10 @@ def remove_members(
     state: GroupState, group: ConsumerGroup, leaving: list[ConsumerMember]
 ) -> Write[GroupRecord, None]:
     """Take members out. If only classic members are left, the group becomes a classic one."""
-    if len(leaving) == 1 and migration.can_downgrade(state, group, leaving[0]):
-        return migration.downgrade(state, group, leaving[0])
-    records: list[GroupRecord] = []
     gone = {member.member_id for member in leaving}
+    if migration.can_downgrade(state, group, gone):
+        return migration.downgrade(state, group, gone)
+    records: list[GroupRecord] = []
     for member in leaving:
         records += group.member_tombstones(member.member_id)
         cancel_all(state, group.group_id, member.member_id)

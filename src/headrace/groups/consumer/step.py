@@ -40,10 +40,7 @@ def step(
     epoch = group.epoch
     target = group.target.get(replaced or member.member_id, NO_PARTITIONS)
     target_epoch = group.assignment_epoch
-    regexes_due = (
-        bool(group.regexes) and now >= group.regexes_checked_ms + state.config.regex_refresh_interval_ms
-    )
-    if epoch == 0 or subscription_changed or group.checked_version != topics.version or regexes_due:
+    if epoch == 0 or subscription_changed or _is_due(state, group):
         members = {key: each for key, each in group.members.items() if key != replaced}
         members[member.member_id] = member
         regexes = _resolve(group, members, topics, now, may_describe, records)
@@ -81,9 +78,18 @@ def step(
 def mark_checked(state: GroupState, group_id: str) -> None:
     """The group agrees with the cluster as it is now: no need to compare again before it changes."""
     group = state.groups.get(group_id)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ConsumerGroup) and _is_due(state, group):
         group.checked_version = state.topics.version
         group.regexes_checked_ms = state.clock.now_ms()
+
+
+def _is_due(state: GroupState, group: ConsumerGroup) -> bool:
+    """Whether the group must be compared with the cluster: topics came or went, or its patterns were matched so long ago
+    that what their members may see can have changed."""
+    if group.checked_version != state.topics.version:
+        return True
+    next_check = group.regexes_checked_ms + state.config.regex_refresh_interval_ms
+    return bool(group.regexes) and state.clock.now_ms() >= next_check
 
 
 def _topics_of(member: ConsumerMember, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:

@@ -33,6 +33,7 @@ def commit(state: GroupState, version: int, request: Commit) -> tuple[list[Group
     else:
         group.validate_offset_commit(
             request.member_id,
+            request.instance_id,
             generation,
             transactional=False,
             speaks_consumer_protocol=version >= FIRST_VERSION_FOR_CONSUMER_GROUPS,
@@ -76,7 +77,11 @@ def commit_transactional(
     else:
         try:
             group.validate_offset_commit(
-                request.member_id, request.generation_id, transactional=True, speaks_consumer_protocol=True
+                request.member_id,
+                request.group_instance_id,
+                request.generation_id,
+                transactional=True,
+                speaks_consumer_protocol=True,
             )
         except KafkaError as error:
             if error.code is ErrorCode.STALE_MEMBER_EPOCH:
