@@ -122,6 +122,9 @@ def _serve(
                 told.append(_append(partition, data, request, guard, waits, told))
             except KafkaError as error:
                 told.append(_refusal(context, topic, data[0], by_id, error))
+    if context.connection.served_all:
+        # Readers hear of the records before this reply is even made.
+        context.services.turn.hurry()
     if acks == 0:
         _no_reply(context, replies)
     elif waits:

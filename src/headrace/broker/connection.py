@@ -93,6 +93,11 @@ class Connection(asyncio.BufferedProtocol):
     def listener_name(self) -> str:
         return self._listener.name
 
+    @property
+    def served_all(self) -> bool:
+        """No further frame has begun to arrive behind the one being served."""
+        return self._start == self._end
+
     # From the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -1,7 +1,7 @@
 """Work put off to the end of the present turn: after the requests that arrived together, before the loop waits again.
 
 Waiting fetches look again there, once for all that was appended in the turn, and without the detour of another round
-of the event loop.
+of the event loop. A turn in which nothing more can come may be hurried: who waits then hears a little sooner.
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ class Turn:
         if self._depth == 1 and self._put_off:
             self._run()
         self._depth -= 1
+
+    def hurry(self) -> None:
+        """Do now what was put off to the end of the present turn."""
+        if self._put_off:
+            self._run()
 
     def _schedule(self) -> None:
         if not self._scheduled:
