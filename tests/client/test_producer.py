@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 
 import pytest
 
 from headrace.client import (
     AsyncProducer,
+    BrokerError,
     BufferFull,
     ConfigError,
     DeliveryError,
@@ -226,3 +231,150 @@ async def test_no_delivery_is_left_behind_by_a_loop_that_looks_at_the_wrong_mome
         assert delivered.second.wait(30)  # the loop looks at nothing until then
         await asyncio.wait_for(settled.wait(), 30)
         thread.join()
+
+
+@pytest.mark.parametrize("raised", [SystemExit, asyncio.CancelledError])
+def test_not_even_the_end_of_the_world_in_a_callback_ends_the_thread_that_serves_all(
+    bootstrap: str, new_topic: NewTopic, raised: type[BaseException]
+) -> None:
+    topic = new_topic()
+
+    def fail(metadata: object, error: object) -> None:
+        raise raised
+
+    with Producer(bootstrap, linger_ms=0) as producer:
+        assert producer.send(topic, "x", on_delivery=fail).result(30).offset == 0
+        assert producer.send(topic, "y").result(30).offset == 1
+
+
+async def test_nor_does_it_in_the_event_loop(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+
+    def fail(metadata: object, error: object) -> None:
+        raise asyncio.CancelledError
+
+    async with AsyncProducer(bootstrap) as producer:
+        sent = [await producer.send(topic, str(number), on_delivery=fail) for number in range(50)]
+        assert len(await asyncio.wait_for(asyncio.gather(*sent), 30)) == 50
+
+
+def test_a_listener_that_raises_harms_nobody(bootstrap: str, new_topic: NewTopic) -> None:
+    heard = threading.Event()
+
+    def listen(statistics: str) -> None:
+        heard.set()
+        raise ValueError("a mistake")
+
+    with Producer(bootstrap, linger_ms=0, stats_cb=listen, statistics_interval_ms=10) as producer:
+        assert heard.wait(30)
+        assert producer.send(new_topic(), "x").result(30).offset == 0
+
+
+def test_what_is_not_acknowledged_when_the_time_to_close_is_over_fails(silent_broker: str) -> None:
+    producer = Producer(silent_broker, linger_ms=0)
+    sent = [producer.send("t", "x"), producer.send("t", "y", partition=0)]
+    with pytest.raises(DeliveryError, match="still unacknowledged"):
+        producer.close(0)
+    for future in sent:
+        assert isinstance(future.exception(30), DeliveryError)
+    producer.close()
+
+
+def test_whatever_is_sent_while_another_thread_closes_is_written_or_refused(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    topic = new_topic()
+    for _ in range(10):
+        producer = Producer(bootstrap, linger_ms=0)
+        futures: list[Future[RecordMetadata]] = []
+        refused = threading.Event()
+
+        def send(producer: Producer = producer, futures: list = futures, refused: object = refused) -> None:
+            try:
+                while True:
+                    futures.append(producer.send(topic, "x"))
+            except ConfigError:
+                refused.set()
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        while not futures:
+            time.sleep(0.001)
+        producer.close()
+        assert refused.wait(30)
+        thread.join()
+        assert all(future.result(30).offset >= 0 for future in futures)
+
+
+def test_a_producer_cannot_be_used_in_a_forked_process() -> None:
+    program = """
+import os
+from headrace.client import Consumer, Producer
+producer, consumer = Producer("127.0.0.1:1"), Consumer("127.0.0.1:1", group_id="g")
+if os.fork() == 0:
+    for use in (lambda: producer.send("t", "x"), lambda: consumer.poll(0)):
+        try:
+            use()
+        except Exception as error:
+            print(type(error).__name__, error)
+    producer.close()
+    consumer.close()
+    print("closed", flush=True)
+    os._exit(0)
+os.wait()
+os._exit(0)
+"""
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    first, second, last = child.stdout.splitlines()
+    assert first.startswith("ConfigError the producer was made before this process was forked")
+    assert second.startswith("ConfigError the consumer was made before this process was forked")
+    assert last == "closed"
+
+
+def test_empty_is_not_null(bootstrap: str, new_topic: NewTopic, read_all: ReadAll) -> None:
+    topic = new_topic()
+    with Producer(bootstrap) as producer:
+        for key, value in (("", ""), (None, None), (b"", None), (None, b"")):
+            producer.send_and_wait(topic, value, key=key, headers={"empty": b"", "null": None}, partition=0)
+    records = read_all(topic)
+    assert [(record.key, record.value) for record in records] == [
+        (b"", b""),
+        (None, None),
+        (b"", None),
+        (None, b""),
+    ]
+    assert records[0].headers == (("empty", b""), ("null", None))
+
+
+def test_a_function_may_serialize_to_text_and_to_nothing_else(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    topic = new_topic(2)
+    with Producer(
+        bootstrap, key_serializer=json.dumps, value_serializer=json.dumps, partitioner="hash_slots"
+    ) as producer:
+        producer.send_and_wait(topic, {"n": 1}, key=7)
+    assert [(record.key, record.value) for record in read_all(topic)] == [(b"7", b'{"n": 1}')]
+    with (
+        Producer(bootstrap, value_serializer=len) as producer,
+        pytest.raises(SerializationError, match="returned int, not bytes"),
+    ):
+        producer.send(topic, "x")
+
+
+def test_a_header_of_another_type_is_refused_with_a_sentence(bootstrap: str) -> None:
+    with Producer(bootstrap) as producer, pytest.raises(SerializationError, match="cannot be sent"):
+        producer.send("t", "x", headers={"n": 5})  # type: ignore[dict-item]
+
+
+def test_a_topic_that_can_never_be_is_refused_at_once(bootstrap: str) -> None:
+    with (
+        Producer(bootstrap, partitioner="hash_slots", max_block_ms=600_000) as producer,
+        pytest.raises(BrokerError, match="asking for the partitions"),
+    ):
+        producer.send("no topic/at all", "x")
+
+
+def test_an_asyncio_producer_is_made_inside_its_loop() -> None:
+    with pytest.raises(ConfigError, match="inside the event loop"):
+        AsyncProducer("127.0.0.1:1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.client import ConfigError, Consumer, Producer
-from headrace.client.config import consumer_settings, producer_settings
+from headrace.client.config import connection_settings, consumer_settings, producer_settings
 
 SERVERS = "127.0.0.1:1"
 
@@ -52,6 +52,10 @@ def test_at_most_once_neither_waits_nor_retries() -> None:
         (lambda: Producer(SERVERS, request_required_acks=1), "removed from Kafka: use acks"),
         (lambda: Producer(SERVERS, linger_mss=1), 'No such configuration property: "linger.mss"'),
         (lambda: Producer(SERVERS, max_block_ms="soon"), "max.block.ms is 'soon'"),
+        (lambda: Producer(SERVERS, retries="many"), "retries is 'many': it must be a whole number"),
+        (lambda: Producer(SERVERS, buffer_memory="lots"), "buffer.memory is 'lots'"),
+        (lambda: Producer(SERVERS, error_cb="print"), "error_cb"),
+        (lambda: Producer(9092), "give bootstrap servers as text"),
         (
             lambda: Producer({"bootstrap.servers": SERVERS, "key.serializer": "x"}),
             ": key_serializer=",
@@ -96,3 +100,19 @@ def test_exactly_once_reads_committed_records_only() -> None:
     settings = consumer_settings(SERVERS, {"group_id": "g"}, "exactly_once")
     assert settings.librdkafka["isolation.level"] == "read_committed"
     assert not settings.auto_commit
+
+
+def test_a_second_client_is_let_in_the_same_way() -> None:
+    def token(config: str) -> tuple[str, float]:
+        return "token", 0.0
+
+    settings = {
+        "bootstrap.servers": SERVERS,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "OAUTHBEARER",
+        "oauth_cb": token,
+        "enable.ssl.certificate.verification": False,
+        "broker.address.family": "v4",
+        "client.id": "billing",
+    }
+    assert connection_settings({**settings, "group.id": "g", "linger.ms": 5}) == settings

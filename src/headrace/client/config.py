@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,7 +64,7 @@ def producer_settings(
     if delivery == "at_most_once":
         settings.setdefault("retries", 0)
     settings["acks"] = acks
-    settings.setdefault("enable.idempotence", acks == "all" and int(str(settings.get("retries", 1))) > 0)
+    settings.setdefault("enable.idempotence", acks == "all" and _whole(settings, "retries", 1) > 0)
     # librdkafka wants a transaction to outlive the delivery of each of its records.
     within_transaction = (
         120_000 if transactional_id is None else settings.get("transaction.timeout.ms", 60_000)
@@ -129,7 +129,7 @@ def connection_settings(config: Config) -> dict[str, object]:
     return {
         name: value
         for name, value in merged(config, {}).items()
-        if name.startswith(("bootstrap.", "security.", "sasl.", "ssl.", "socket.", "client."))
+        if name.startswith(_CONNECTION) or name in _CONNECTION_TOO
     }
 
 
@@ -138,9 +138,10 @@ def log_error(error: KafkaError) -> None:
     log.warning("%s", explain(error))
 
 
-def config_error(cause: KafkaException) -> ConfigError:
-    """What librdkafka says about a wrong setting, as a sentence."""
-    return ConfigError(kafka_error(cause).str().rstrip("."))
+def config_error(cause: Exception) -> ConfigError:
+    """What librdkafka, or its Python side, says about a wrong setting, as a sentence."""
+    text = kafka_error(cause).str() if isinstance(cause, KafkaException) else str(cause)
+    return ConfigError(text.rstrip("."))
 
 
 def merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
@@ -148,8 +149,12 @@ def merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
     settings: dict[str, object] = {}
     if isinstance(config, str):
         settings["bootstrap.servers"] = config
-    elif config is not None:
+    elif isinstance(config, Mapping):
         settings.update(config)
+    elif config is not None:
+        raise ConfigError(
+            f"the first argument is {config!r}: give bootstrap servers as text, or a mapping of settings"
+        )
     for name, value in keywords.items():
         settings[name if name in _CALLBACKS else name.replace("_", ".")] = value
     for name, successor in _REMOVED.items():
@@ -166,9 +171,25 @@ def merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
 def _as_librdkafka(settings: Mapping[str, object], own: tuple[str, ...]) -> dict[str, object]:
     ready: dict[str, object] = {"logger": log}
     for name, value in settings.items():
-        if name not in own:
-            ready[name] = ("true" if value else "false") if isinstance(value, bool) else value
+        if name in own:
+            continue
+        if isinstance(value, bool):
+            ready[name] = "true" if value else "false"
+        else:
+            ready[name] = _harmless(name, value) if name in _LISTENERS and callable(value) else value
     return ready
+
+
+def _harmless(name: str, listener: Callable[..., object]) -> Callable[..., None]:
+    """What a listener raised inside librdkafka would take a record, or the thread that polls, with it."""
+
+    def listen(*about: object) -> None:
+        try:
+            listener(*about)
+        except BaseException:
+            log.exception("the callback %s failed", name)
+
+    return listen
 
 
 def _rename(settings: dict[str, object], names: Mapping[str, str]) -> None:
@@ -177,7 +198,7 @@ def _rename(settings: dict[str, object], names: Mapping[str, str]) -> None:
             settings[librdkafka] = settings.pop(kafka)
     if "queue.buffering.max.kbytes" in settings:
         settings["queue.buffering.max.kbytes"] = max(
-            1, int(str(settings["queue.buffering.max.kbytes"])) // 1024
+            1, _whole(settings, "queue.buffering.max.kbytes", 0, called="buffer.memory") // 1024
         )
 
 
@@ -218,6 +239,13 @@ def _flag(value: object) -> bool:
     return value if isinstance(value, bool) else str(value).lower() == "true"
 
 
+def _whole(settings: Mapping[str, object], name: str, default: int, called: str | None = None) -> int:
+    try:
+        return int(str(settings.get(name, default)))
+    except ValueError:
+        raise ConfigError(f"{called or name} is {settings[name]!r}: it must be a whole number") from None
+
+
 def _seconds(settings: Mapping[str, object], name: str, default: int) -> float:
     try:
         return float(str(settings.get(name, default))) / 1000
@@ -226,6 +254,9 @@ def _seconds(settings: Mapping[str, object], name: str, default: int) -> float:
 
 
 _CALLBACKS = frozenset({"error_cb", "stats_cb", "throttle_cb", "oauth_cb", "on_commit", "logger"})
+_LISTENERS = frozenset({"error_cb", "stats_cb", "throttle_cb"})
+_CONNECTION = ("bootstrap.", "security.", "sasl.", "ssl.", "socket.", "client.", "reconnect.")
+_CONNECTION_TOO = frozenset({"oauth_cb", "enable.ssl.certificate.verification", "broker.address.family"})
 _PRODUCER_NAMES = {
     "buffer.memory": "queue.buffering.max.kbytes",
     "max.request.size": "message.max.bytes",

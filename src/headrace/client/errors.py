@@ -88,7 +88,7 @@ def broker_error(cause: KafkaException | KafkaError, doing: str) -> BrokerError:
     """The exception to raise; ``doing`` says what was being tried, as in "creating topic orders"."""
     error = kafka_error(cause)
     kind = FencedError if error.code() in _FENCED else BrokerError
-    return kind(f"{doing} failed: {explain(error)}", error.code(), retriable=error.retriable())
+    return kind(f"{doing} failed: {explain(error)}", error.code(), retriable=is_retriable(error))
 
 
 def kafka_error(cause: KafkaException | KafkaError) -> KafkaError:
@@ -100,6 +100,11 @@ def kafka_error(cause: KafkaException | KafkaError) -> KafkaError:
 
 def is_fenced(error: KafkaError) -> bool:
     return error.code() in _FENCED
+
+
+def is_retriable(error: KafkaError) -> bool:
+    """Whether trying again may help. librdkafka itself says so for the steps of transactions only."""
+    return error.retriable() or error.code() in _RETRIABLE
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
@@ -119,6 +124,28 @@ _FENCED = frozenset(
         KafkaError.PRODUCER_FENCED,
         KafkaError.INVALID_PRODUCER_EPOCH,
         KafkaError.FENCED_INSTANCE_ID,
+    }
+)
+
+_RETRIABLE = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._WAIT_COORD,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
     }
 )
 

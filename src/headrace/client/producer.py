@@ -6,11 +6,13 @@ Callbacks and futures are served by one background thread.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
@@ -19,7 +21,17 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from headrace.client import partitioners
 from headrace.client.config import Config, Delivery, config_error, log, log_error, producer_settings
-from headrace.client.errors import BufferFull, ConfigError, DeliveryError, broker_error, explain, kafka_error
+from headrace.client.errors import (
+    BrokerError,
+    BufferFull,
+    ConfigError,
+    DeliveryError,
+    SerializationError,
+    broker_error,
+    explain,
+    is_retriable,
+    kafka_error,
+)
 from headrace.client.record import HeadersLike, RecordMetadata, header_list
 from headrace.client.serializers import Serializer, as_serializer
 from headrace.client.transaction import Transaction
@@ -41,6 +53,14 @@ OnDelivery = Callable[[RecordMetadata | None, DeliveryError | None], None]
 """Called once per record, in the producer's thread, with where it was written or why it was not."""
 
 _POLL_SECONDS = 0.1
+_COMING = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError._UNKNOWN_TOPIC,
+    }
+)
+"""What a broker says about a topic that it may be about to create."""
 _NATIVE = {"murmur2": "murmur2_random"}
 _LIBRDKAFKA_OWN = ("random", "consistent", "consistent_random", "murmur2_random", "fnv1a", "fnv1a_random")
 
@@ -63,13 +83,14 @@ class ProducerCore(Generic[K, V]):
         native, self._partitioner = _partitioner(self.settings.partitioner)
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self._partitioning = threading.Lock()
-        self._counting = threading.Lock()
+        self._process = os.getpid()
         try:
             self.librdkafka = confluent_kafka.Producer(
                 {"error_cb": log_error, **self.settings.librdkafka, "partitioner": native}
             )
-        except KafkaException as error:
+        except (KafkaException, TypeError, ValueError) as error:
             raise config_error(error) from error
+        self._closing = False
         self._closed = threading.Event()
         self._poller = threading.Thread(
             target=_serve, args=(self.librdkafka, self._closed), name="headrace-producer", daemon=True
@@ -85,7 +106,7 @@ class ProducerCore(Generic[K, V]):
         count, until = self._partition_counts.get(topic, (0, 0.0))
         return count if time.monotonic() < until else self._ask_partition_count(topic)
 
-    def produce(
+    def prepare(
         self,
         topic: str,
         value: V | None,
@@ -94,35 +115,32 @@ class ProducerCore(Generic[K, V]):
         headers: HeadersLike | None,
         timestamp: int | None,
         on_delivery: Callable[[KafkaError | None, Message], None],
-        max_block: float,
-    ) -> None:
-        """Hand the record to librdkafka; BufferError if there is no room within ``max_block`` seconds."""
-        if self._closed.is_set():
-            raise ConfigError("the producer is closed")
+    ) -> Callable[[], None]:
+        """Serialize and place the record; the call that is returned hands it over, or raises BufferError."""
+        self._check_open()
         key_bytes = self._serialize_key(key)
         value_bytes = self._serialize_value(value)
         if partition is None:
             partition = self._place(topic, key_bytes, value_bytes)
         pairs = cast("list[tuple[str, str | bytes | None]]", header_list(headers))
-        deadline = time.monotonic() + max_block
-        while True:
+        at = timestamp or 0
+
+        def hand_over() -> None:
+            if self._closing:
+                raise _closed()
             try:
                 self.librdkafka.produce(
-                    topic,
-                    value_bytes,
-                    key_bytes,
-                    partition,
-                    on_delivery,
-                    timestamp=timestamp or 0,
-                    headers=pairs,
+                    topic, value_bytes, key_bytes, partition, on_delivery, timestamp=at, headers=pairs
                 )
-                return
             except KafkaException as error:
                 raise self._refused(error, topic) from error
-            except BufferError:
-                if time.monotonic() >= deadline:
-                    raise
-                self.librdkafka.poll(_POLL_SECONDS)
+            except (TypeError, ValueError) as error:
+                raise SerializationError(f"a record for {topic!r} cannot be sent: {error}") from error
+            if self._closed.is_set():
+                # close() came in between and nobody else waits for this record any more.
+                self.librdkafka.flush()
+
+        return hand_over
 
     def buffer_full(self) -> BufferFull:
         return BufferFull(
@@ -151,13 +169,36 @@ class ProducerCore(Generic[K, V]):
             )
 
     def close(self, timeout: float | None = None) -> None:
-        if self._closed.is_set():
+        """Wait for what is under way; what is not acknowledged after ``timeout`` seconds fails, and this raises."""
+        if self._closed.is_set() or os.getpid() != self._process:
             return
+        self._closing = True
+        patience = _POLL_SECONDS
         try:
             self.flush(timeout)
+            patience = -1 if timeout is None else timeout
+        except DeliveryError:
+            self.librdkafka.purge()
+            raise
         finally:
             self._closed.set()
-            self._poller.join()
+            if threading.current_thread() is not self._poller:
+                self._poller.join()
+            # For what a thread handed over just before; whoever comes later sees that nobody polls any more.
+            self.librdkafka.flush(patience)
+
+    def abandon(self) -> None:
+        """Close without waiting; what is not acknowledged fails."""
+        with suppress(DeliveryError):
+            self.close(0)
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise _closed()
+        if os.getpid() != self._process:
+            raise ConfigError(
+                "the producer was made before this process was forked and cannot send here: make one in each process"
+            )
 
     def _place(self, topic: str, key: bytes | None, value: bytes | None) -> int:
         if self._partitioner is None:
@@ -179,11 +220,11 @@ class ProducerCore(Generic[K, V]):
                 until = time.monotonic() + self.settings.metadata_max_age
                 self._partition_counts[topic] = len(found.partitions), until
                 return len(found.partitions)
-            if time.monotonic() >= deadline:
+            if found.error.code() not in _COMING or time.monotonic() >= deadline:
                 raise broker_error(found.error, f"asking for the partitions of {topic}")
             time.sleep(_POLL_SECONDS)
 
-    def _refused(self, error: KafkaException, topic: str) -> Exception:
+    def _refused(self, error: KafkaException, topic: str) -> ConfigError | BrokerError:
         cause = kafka_error(error)
         if cause.code() == KafkaError._STATE and self.settings.transactional_id is not None:
             return ConfigError(
@@ -237,7 +278,7 @@ class Producer(ProducerCore[K, V]):
             if on_delivery is not None:
                 try:
                     on_delivery(metadata, failure)
-                except Exception:
+                except BaseException:  # it would end the thread that serves everybody
                     log.exception("the delivery callback of a record for %s failed", topic)
             if metadata is not None:
                 future.set_result(metadata)
@@ -289,12 +330,18 @@ class Producer(ProducerCore[K, V]):
         timestamp: int | None,
         on_delivery: Callable[[KafkaError | None, Message], None],
     ) -> None:
-        try:
-            self.produce(
-                topic, value, key, partition, headers, timestamp, on_delivery, self.settings.max_block
-            )
-        except BufferError:
-            raise self.buffer_full() from None
+        hand_over = self.prepare(topic, value, key, partition, headers, timestamp, on_delivery)
+        deadline = 0.0
+        while True:
+            try:
+                hand_over()
+                return
+            except BufferError:
+                now = time.monotonic()
+                deadline = deadline or now + self.settings.max_block
+                if now >= deadline:
+                    raise self.buffer_full() from None
+                self.librdkafka.poll(_POLL_SECONDS)
 
     def __enter__(self) -> Self:
         return self
@@ -316,11 +363,15 @@ def _serve(librdkafka: confluent_kafka.Producer, closed: threading.Event) -> Non
             closed.wait(_POLL_SECONDS)
 
 
+def _closed() -> ConfigError:
+    return ConfigError("the producer is closed")
+
+
 def outcome(error: KafkaError | None, message: Message) -> tuple[RecordMetadata | None, DeliveryError | None]:
     topic = cast(str, message.topic())
     if error is not None:
         text = f"a record for {topic} was not acknowledged: {explain(error)}"
-        return None, DeliveryError(text, error.code(), retriable=error.retriable())
+        return None, DeliveryError(text, error.code(), retriable=is_retriable(error))
     offset = message.offset()
     return RecordMetadata(
         topic, cast(int, message.partition()), -1 if offset is None else offset, message.timestamp()[1]

@@ -118,7 +118,7 @@ def as_serializer(
 ) -> Callable[[object], bytes | None]:
     """The function a producer calls for every key or value. Without a serializer, bytes and str are taken."""
     if given is None:
-        convert: Callable[[Any], bytes] = _bytes_or_text
+        convert: Callable[[Any], object] = _bytes_or_text
     else:
         convert = given.serialize if isinstance(given, Serializer) else given
 
@@ -126,10 +126,15 @@ def as_serializer(
         if value is None:
             return None
         try:
-            return convert(value)
+            data = convert(value)
         except Exception as error:
             kind = type(value).__name__
             raise SerializationError(f"a {part} of type {kind} cannot be serialized: {error}") from error
+        if isinstance(data, bytes):
+            return data
+        if isinstance(data, str):  # from json.dumps, say
+            return data.encode()
+        raise SerializationError(f"the serializer of a {part} returned {type(data).__name__}, not bytes")
 
     return serialize
 
