@@ -18,6 +18,7 @@ from headrace.client import (
     Admin,
     AsyncConsumer,
     AsyncProducer,
+    BrokerError,
     ConfigError,
     Consumer,
     FencedError,
@@ -26,6 +27,8 @@ from headrace.client import (
     TopicPartition,
     TransactionAborted,
 )
+from headrace.client.scan import scan
+from headrace.testing.broker import BrokerThread
 
 HERE = Path(__file__).parent
 NewTopic = Callable[..., str]
@@ -280,3 +283,106 @@ def test_a_chain_killed_again_and_again_copies_every_record_exactly_once(
     assert subprocess.run(program, check=False, timeout=60, stdout=subprocess.DEVNULL).returncode == 0
     assert [int(record.value or b"") for record in read_all(outgoing)] == list(range(count))
     assert admin.group_offsets(group) == {TopicPartition(incoming, 0): count}
+
+
+def copy_all(bootstrap: str, incoming: str, outgoing: str, consumer: Consumer, name: str, count: int) -> None:
+    """Copy up to the last record, with a new producer whenever one cannot go on."""
+    with Producer(bootstrap, transactional_id=name, linger_ms=0) as producer:
+        last = -1
+        while last < count - 1:
+            records = consumer.poll(0.5)
+            try:
+                with producer.transaction(consumer):
+                    for record in records:
+                        producer.send(outgoing, record.value)
+            except TransactionAborted:
+                continue
+            last = max([last, *(record.offset for record in records)])
+
+
+@pytest.mark.parametrize("lost", ["the request", "the answer"])
+def test_a_commit_nobody_has_heard_of_again_neither_skips_nor_doubles(
+    make_broker: Callable[..., BrokerThread], lost: str
+) -> None:
+    broker = make_broker({"group.initial.rebalance.delay.ms": "0"})
+    incoming, outgoing = broker.create_topic(), broker.create_topic()
+    source(broker.bootstrap, incoming, 6)
+    with reader(broker.bootstrap, incoming, "copying") as consumer:
+        records = consumer.poll(30, max_records=3)
+        with Producer(
+            broker.bootstrap, transactional_id="copying", linger_ms=0, transaction_timeout_ms=2000
+        ) as first:
+
+            def never_answered() -> None:
+                with first.transaction(consumer):
+                    for record in records:
+                        first.send_and_wait(outgoing, record.value)
+                    if lost == "the request":
+                        broker.faults.drop("EndTxn", times=1_000_000)
+                    else:
+                        broker.faults.drop_reply("EndTxn", times=1_000_000)
+
+            with pytest.raises(BrokerError, match="was not confirmed"):
+                never_answered()
+        broker.faults.heal()
+        copy_all(broker.bootstrap, incoming, outgoing, consumer, "copying", 6)
+    copied = scan({"bootstrap.servers": broker.bootstrap}, {TopicPartition(outgoing, 0): None})
+    assert [record.value for record in copied] == [str(number).encode() for number in range(6)]
+
+
+def test_what_a_fenced_producer_could_not_commit_is_processed_by_the_next(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll, group: str
+) -> None:
+    incoming, outgoing, name = new_topic(), new_topic(), unique("txn")
+    source(bootstrap, incoming, 4)
+    with reader(bootstrap, incoming, group) as consumer:
+        records = consumer.poll(30, max_records=2)
+        with (
+            Producer(bootstrap, transactional_id=name, linger_ms=0) as older,
+            Producer(bootstrap, transactional_id=name) as newer,
+        ):
+
+            def overtaken() -> None:
+                with older.transaction(consumer):
+                    for record in records:
+                        older.send_and_wait(outgoing, record.value)
+                    with newer.transaction():
+                        pass
+
+            with pytest.raises(FencedError):
+                overtaken()
+        copy_all(bootstrap, incoming, outgoing, consumer, name, 4)
+    assert [record.value for record in read_all(outgoing)] == [b"0", b"1", b"2", b"3"]
+
+
+async def test_a_block_cancelled_while_it_ends_has_ended_when_the_task_goes_on(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic()
+    async with AsyncProducer(bootstrap, transactional_id=unique("txn")) as producer:
+        ending, go_on = threading.Event(), threading.Event()
+        commit = producer._transaction.commit
+
+        def slowly() -> None:
+            ending.set()
+            go_on.wait(60)
+            commit()
+
+        async def block() -> None:
+            async with producer.transaction():
+                await producer.send(topic, "committed")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(producer._transaction, "commit", slowly)
+            task = asyncio.create_task(block())
+            await asyncio.to_thread(ending.wait, 60)
+            for _ in range(3):
+                task.cancel()
+                await asyncio.sleep(0)
+                assert not task.done()
+            go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        async with producer.transaction():
+            await producer.send(topic, "next")
+    assert [record.value for record in read_all(topic)] == [b"committed", b"next"]

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from confluent_kafka import KafkaError, Message
 
 from headrace.client.config import Config, Delivery, log
-from headrace.client.errors import DeliveryError
+from headrace.client.errors import ConfigError, DeliveryError
 from headrace.client.producer import OnDelivery, ProducerCore, outcome
 from headrace.client.record import HeadersLike, RecordMetadata
 from headrace.client.serializers import Serializer
+from headrace.client.to_the_end import to_the_end
 from headrace.client.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -54,10 +55,13 @@ class AsyncProducer(Generic[K, V]):
         value_serializer: Serializer[V] | Callable[[V], bytes] | None = None,
         **settings: object,
     ) -> None:
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise ConfigError("make an AsyncProducer inside the event loop that uses it") from None
         self._core: ProducerCore[K, V] = ProducerCore(
             config, settings, delivery, key_serializer, value_serializer
         )
-        self._loop = asyncio.get_running_loop()
         self._delivered: deque[Callable[[], None]] = deque()
         self._waking = False
         self._transaction = Transaction(self._core.librdkafka, self._core.settings)
@@ -85,7 +89,7 @@ class AsyncProducer(Generic[K, V]):
             if on_delivery is not None:
                 try:
                     on_delivery(metadata, failure)
-                except Exception:
+                except BaseException:  # it would keep the deliveries behind it from being told
                     log.exception("the delivery callback of a record for %s failed", topic)
             if future.cancelled():
                 return
@@ -160,10 +164,11 @@ class AsyncProducer(Generic[K, V]):
     ) -> None:
         if partition is None and not self._core.knows_partitions(topic):
             await asyncio.to_thread(self._core.partition_count, topic)
+        hand_over = self._core.prepare(topic, value, key, partition, headers, timestamp, delivered)
         deadline = time.monotonic() + self._core.settings.max_block
         while True:
             try:
-                self._core.produce(topic, value, key, partition, headers, timestamp, delivered, 0)
+                hand_over()
                 return
             except BufferError:
                 if time.monotonic() >= deadline:
@@ -197,20 +202,19 @@ class AsyncTransaction:
     async def __aenter__(self) -> Self:
         beginning = asyncio.ensure_future(asyncio.to_thread(self._transaction.begin))
         try:
-            await asyncio.shield(beginning)
+            await to_the_end(beginning)
         except asyncio.CancelledError as cancelled:
-            # It begins all the same, and nobody else could end it.
-            await asyncio.wait([beginning])
-            if beginning.exception() is None:
-                await self._end(asyncio.CancelledError, cancelled, None)
+            # It has begun all the same, and nobody else could end it.
+            if not beginning.cancelled() and beginning.exception() is None:
+                await to_the_end(self._end(asyncio.CancelledError, cancelled, None))
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The ending is finished even when the task that waits for it is cancelled.
-        await asyncio.shield(self._end(kind, error, trace))
+        # Whoever is cancelled here may close the producer next: the ending comes first.
+        await to_the_end(self._end(kind, error, trace))
 
     async def _end(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

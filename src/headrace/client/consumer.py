@@ -6,6 +6,7 @@ commits a record that the program has not come back from.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self
@@ -58,6 +59,10 @@ _PASSING = frozenset(
 )
 
 
+_MOST = 1_000_000
+"""More than this librdkafka does not return at once."""
+
+
 class Consumer(PositionedConsumer, Generic[K, V]):
     """Read records.
 
@@ -86,6 +91,8 @@ class Consumer(PositionedConsumer, Generic[K, V]):
         self._decode_key = as_deserializer(key_deserializer)
         self._decode_value = as_deserializer(value_deserializer)
         self._waiting_error: KafkaError | None = None
+        self._in_doubt: dict[TopicPartition, int] = {}
+        self._process = os.getpid()
         self.ended: set[TopicPartition] = set()
         """With enable.partition.eof: partitions whose end has been reached at least once."""
         self._closed = False
@@ -108,14 +115,20 @@ class Consumer(PositionedConsumer, Generic[K, V]):
 
     def fetch(self, timeout: float, max_records: int) -> list[Record[K, V]]:
         """Records, without counting them as given to the program: ``hand_out`` does that."""
+        self._check_process()
         self._raise_waiting()
+        self._settle_doubt()
         messages: list[Message] = []
         try:
             first = self.librdkafka.poll(timeout)
             # One poll may take a partition away, give it back and return its first record: that one counts.
             self._just_gone.clear()
             if first is not None:
-                more = self.librdkafka.consume(max_records - 1, 0) if max_records > 1 else []
+                try:
+                    more = self.librdkafka.consume(min(max_records, _MOST) - 1, 0) if max_records > 1 else []
+                except BaseException:
+                    self._put_back([first])
+                    raise
                 # A rebalance during the second call may have taken away the partition of the first record.
                 taken = (first.topic(), first.partition()) in self._just_gone
                 messages = more if taken else [first, *more]
@@ -123,6 +136,9 @@ class Consumer(PositionedConsumer, Generic[K, V]):
             raise broker_error(error, "reading") from error
         except RuntimeError as error:
             raise ConfigError(f"the consumer cannot be read from: {error}") from None
+        if self._callback_error is not None:
+            self._put_back(messages)
+            self._raise_waiting()
         records = []
         for message in messages:
             problem = message.error()
@@ -169,6 +185,9 @@ class Consumer(PositionedConsumer, Generic[K, V]):
             )
 
     def transaction_offsets(self) -> tuple[list[confluent_kafka.TopicPartition], object]:
+        # In this order: what goes away after the first line has an older generation, and the broker refuses it.
+        generation = self.librdkafka.consumer_group_metadata()
+        offsets = to_librdkafka(self._positions.uncommitted())
         if self._positions.lost:
             names = ", ".join(sorted(map(str, self._positions.lost)))
             raise TransactionAborted(
@@ -178,23 +197,42 @@ class Consumer(PositionedConsumer, Generic[K, V]):
                 KafkaError.ILLEGAL_GENERATION,
                 retriable=True,
             )
-        return to_librdkafka(self._positions.uncommitted()), self.librdkafka.consumer_group_metadata()
+        return offsets, generation
 
     def transaction_ended(self, *, committed: bool) -> None:
         if not committed:
             self.rewind()
         self._positions.clear()
 
+    def transaction_in_doubt(self) -> None:
+        """Nobody knows whether the transaction was committed; before the next read the group's offsets tell."""
+        self._in_doubt.update(self._positions.starts())
+        self._positions.clear()
+
+    def _settle_doubt(self) -> None:
+        doubtful = [partition for partition in self._in_doubt if partition in self._assigned]
+        if doubtful:
+            # Of read_committed consumers this waits until the broker has ended the transaction.
+            for partition, offset in self.committed(*doubtful).items():
+                self.seek(partition, self._in_doubt[partition] if offset is None else offset)
+        self._in_doubt.clear()
+
     # The end
 
     def close(self, *, handled: bool = True) -> None:
         """Leave the group. With auto commit, what was returned is committed unless ``handled`` is False."""
-        if self._closed:
+        if self._closed or os.getpid() != self._process:
             return
         self._closed = True
-        if handled:
-            self.mark_handled()
-        self.librdkafka.close()
+        try:
+            if handled:
+                self.mark_handled()
+        finally:
+            self.librdkafka.close()
+        if self._callback_error is not None:
+            if handled:
+                self._raise_waiting()
+            log.error("a callback failed while the consumer was closed", exc_info=self._callback_error)
 
     def __enter__(self) -> Self:
         return self
@@ -203,6 +241,22 @@ class Consumer(PositionedConsumer, Generic[K, V]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(handled=error is None)
+
+    def _put_back(self, messages: list[Message]) -> None:
+        """Read these again later: what was fetched together with a callback's error is not returned with it."""
+        first: dict[TopicPartition, int] = {}
+        for message in messages:
+            if message.error() is None:
+                partition = TopicPartition(str(message.topic()), int(message.partition() or 0))
+                first.setdefault(partition, int(message.offset() or 0))
+        for partition in first.keys() & self._assigned:
+            self.fetch_from(partition, first[partition])
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise ConfigError(
+                "the consumer was made before this process was forked and cannot read here: make one in each process"
+            )
 
     def _raise_waiting(self) -> None:
         callback_error, self._callback_error = self._callback_error, None

@@ -67,7 +67,10 @@ class Transaction:
         self._open = True
 
     def commit(self) -> None:
-        """Send the consumer's offsets and commit; on failure abort, rewind the consumer and raise."""
+        """Send the consumer's offsets and commit; on failure abort, rewind the consumer and raise.
+
+        When nobody knows whether it was committed, the consumer asks for the group's offsets and goes on there.
+        """
         consumer = self._consumer
         try:
             if consumer is not None:
@@ -83,6 +86,8 @@ class Transaction:
             raise
         except BaseException:
             self._open = False
+            if consumer is not None:
+                consumer.transaction_in_doubt()
             raise
         self._open = False
         if consumer is not None:
