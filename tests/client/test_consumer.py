@@ -14,6 +14,7 @@ import pytest
 from headrace.client import (
     Admin,
     AsyncConsumer,
+    CommitError,
     ConfigError,
     Consumer,
     DeserializationError,
@@ -22,6 +23,7 @@ from headrace.client import (
     TopicPartition,
     serializers,
 )
+from headrace.testing.broker import BrokerThread
 
 NewTopic = Callable[..., str]
 EARLIEST: dict[str, Any] = {
@@ -328,3 +330,309 @@ async def test_the_asyncio_consumer_commits_only_what_the_program_came_back_from
         await handle_until_failure()
     committed = (await asyncio.to_thread(admin.group_offsets, group))[TopicPartition(topic, 0)]
     assert committed <= 5
+
+
+def test_what_on_commit_raises_is_raised_by_a_poll_and_costs_no_record(
+    bootstrap: str, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, 30)
+
+    def fail(offsets: object, error: object) -> None:
+        raise ZeroDivisionError
+
+    seen: list[int] = []
+    raised = 0
+    with Consumer(
+        bootstrap, group_id=group, enable_auto_commit=False, on_commit=fail, max_poll_records=3, **EARLIEST
+    ) as consumer:
+        consumer.subscribe(topic)
+        while len(seen) < 30 or not raised:
+            try:
+                seen += [record.offset for record in consumer.poll(0.5)]
+                consumer.commit_async()
+            except ZeroDivisionError:
+                raised += 1
+        with contextlib.suppress(ZeroDivisionError):
+            consumer.poll(0)
+    assert seen == list(range(30))
+
+
+def test_a_listener_that_raises_costs_no_record(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, 200)
+    heard: list[str] = []
+
+    def listen(statistics: str) -> None:
+        heard.append(statistics)
+        raise ValueError("a mistake")
+
+    with Consumer(bootstrap, stats_cb=listen, statistics_interval_ms=1, max_poll_records=1) as consumer:
+        consumer.assign({(topic, 0): 0})
+        assert [record.offset for record in poll_until(consumer, 200)] == list(range(200))
+        while not heard:
+            consumer.poll(0.05)
+
+
+def test_no_record_is_returned_before_the_error_of_on_assign(
+    bootstrap: str, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, 5)
+    with Consumer(bootstrap, group_id=group, **EARLIEST) as consumer:
+        consumer.subscribe(topic, on_assign=lambda partitions: {1: 1 / 0})
+        seen: list[Record] = []
+
+        def poll_until_it_fails() -> None:
+            while True:
+                seen.extend(consumer.poll(30))
+
+        with pytest.raises(ZeroDivisionError):
+            poll_until_it_fails()
+        assert seen == []
+        # Whoever goes on all the same misses nothing.
+        assert [record.offset for record in poll_until(consumer, 5)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("handled", [True, False])
+def test_what_on_revoke_raises_while_closing_is_raised_unless_something_else_is(
+    bootstrap: str, new_topic: NewTopic, group: str, handled: bool
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, 1)
+
+    def fail(partitions: object) -> None:
+        raise ZeroDivisionError
+
+    def read() -> None:
+        with Consumer(bootstrap, group_id=group, **EARLIEST) as consumer:
+            consumer.subscribe(topic, on_revoke=fail)
+            poll_until(consumer, 1)
+            if not handled:
+                raise KeyError
+
+    with pytest.raises(ZeroDivisionError if handled else KeyError):
+        read()
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "REQUEST_TIMED_OUT"],
+)
+def test_a_commit_is_tried_again_when_that_may_help(broker: BrokerThread, group: str, error: str) -> None:
+    topic = broker.create_topic()
+    fill(broker.bootstrap, topic, 3)
+    with Consumer(broker.bootstrap, group_id=group, enable_auto_commit=False, **EARLIEST) as consumer:
+        consumer.subscribe(topic)
+        poll_until(consumer, 3)
+        broker.faults.error("OffsetCommit", error, times=3)
+        consumer.commit()
+        assert broker.faults.left == 0
+        assert consumer.committed() == {TopicPartition(topic, 0): 3}
+
+
+def test_a_commit_that_cannot_succeed_is_not_tried_again(broker: BrokerThread, group: str) -> None:
+    topic = broker.create_topic()
+    fill(broker.bootstrap, topic, 3)
+    with Consumer(broker.bootstrap, group_id=group, enable_auto_commit=False, **EARLIEST) as consumer:
+        consumer.subscribe(topic)
+        poll_until(consumer, 3)
+        broker.faults.error("OffsetCommit", "OFFSET_METADATA_TOO_LARGE", times=2)
+        with pytest.raises(CommitError) as failure:
+            consumer.commit()
+        assert (broker.faults.left, failure.value.retriable) == (1, False)
+        broker.faults.heal()
+
+
+def test_a_pattern_matches_whole_names(bootstrap: str, admin: Admin, new_topic: NewTopic, group: str) -> None:
+    stem = new_topic()
+    admin.create_topic(f"{stem}-longer", partitions=1)
+    admin.create_topic(f"{stem}-x", partitions=1)
+    with Consumer(bootstrap, group_id=group, **EARLIEST) as consumer:
+        consumer.subscribe(pattern=f"{stem}|{stem}-x")
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        assert {partition.topic for partition in consumer.assignment()} == {stem, f"{stem}-x"}
+
+
+def test_a_poll_may_ask_for_more_than_librdkafka_gives_at_once(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, 3)
+    with Consumer(bootstrap, max_poll_records=5_000_000) as consumer:
+        consumer.assign({(topic, 0): 0})
+        assert len(poll_until(consumer, 3)) == 3
+
+
+async def test_closing_twice_is_closing_once_and_after_it_a_sentence(bootstrap: str) -> None:
+    sync = Consumer(bootstrap)
+    sync.close()
+    sync.close()
+    with pytest.raises(ConfigError, match="cannot be read from"):
+        sync.poll(0)
+    consumer = AsyncConsumer(bootstrap)
+    await consumer.close()
+    await consumer.close()
+    for call in (consumer.poll, consumer.commit, lambda: consumer.seek(TopicPartition("t", 0), 0)):
+        with pytest.raises(ConfigError, match="closed"):
+            await call()
+
+
+def test_the_asyncio_consumer_has_every_method_of_the_other() -> None:
+    for_the_machinery = {
+        "check_transactional",
+        "commit_handed_out",
+        "fetch",
+        "fetch_from",
+        "hand_out",
+        "mark_handled",
+        "rewind",
+        "transaction_ended",
+        "transaction_in_doubt",
+        "transaction_offsets",
+        "uncommitted",
+    }
+    public = {name for name in dir(Consumer) if not name.startswith("_")}
+    assert public - for_the_machinery <= set(dir(AsyncConsumer))
+
+
+async def left_behind(consumer: AsyncConsumer) -> None:
+    """A poll that is cancelled while its thread has records in hand already."""
+    fetched, go_on = threading.Event(), threading.Event()
+    fetch = consumer.sync.fetch
+
+    def slowly(timeout: float, limit: int) -> list[Record]:
+        records = fetch(timeout, limit)
+        if records:
+            fetched.set()
+            go_on.wait(30)
+        return records
+
+    consumer.sync.fetch = slowly  # type: ignore[method-assign]
+    waiting = asyncio.ensure_future(consumer.poll(30))
+    await asyncio.to_thread(fetched.wait, 30)
+    waiting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await waiting
+    consumer.sync.fetch = fetch  # type: ignore[method-assign]
+    go_on.set()
+
+
+async def test_what_a_cancelled_poll_has_left_behind_is_forgotten_by_a_seek(
+    bootstrap: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    await asyncio.to_thread(fill, bootstrap, topic, 20)
+    async with AsyncConsumer(bootstrap) as consumer:
+        await consumer.assign({(topic, 0): 0})
+        await left_behind(consumer)
+        await consumer.seek(TopicPartition(topic, 0), 15)
+        records: list[Record] = []
+        while len(records) < 5:
+            records += await consumer.poll(5)
+        assert [record.offset for record in records] == [15, 16, 17, 18, 19]
+
+
+async def test_what_a_cancelled_poll_has_left_behind_waits_in_a_pause(
+    bootstrap: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    await asyncio.to_thread(fill, bootstrap, topic, 20)
+    partition = TopicPartition(topic, 0)
+    async with AsyncConsumer(bootstrap) as consumer:
+        await consumer.assign({partition: 0})
+        await left_behind(consumer)
+        await consumer.pause(partition)
+        assert await consumer.poll(0.2) == []
+        await consumer.resume(partition)
+        records: list[Record] = []
+        while len(records) < 20:
+            records += await consumer.poll(5)
+        assert [record.offset for record in records] == list(range(20))
+
+
+async def test_a_cancelled_pause_loses_nothing(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    await asyncio.to_thread(fill, bootstrap, topic, 20)
+    partition = TopicPartition(topic, 0)
+    async with AsyncConsumer(bootstrap) as consumer:
+        await consumer.assign({partition: 0})
+        seen = [record.offset for record in await consumer.poll(30, max_records=1)]
+        pausing = asyncio.ensure_future(consumer.pause(partition))
+        await asyncio.sleep(0)
+        pausing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await pausing
+        await consumer.resume(partition)
+        while len(seen) < 20:
+            seen += [record.offset for record in await consumer.poll(5)]
+        assert seen == list(range(20))
+
+
+async def test_tasks_that_poll_together_share_the_records(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    await asyncio.to_thread(fill, bootstrap, topic, 50)
+    seen: list[int] = []
+    async with AsyncConsumer(bootstrap) as consumer:
+        await consumer.assign({(topic, 0): 0})
+
+        async def read() -> None:
+            while len(seen) < 50:
+                seen.extend(record.offset for record in await consumer.poll(0.2, max_records=3))
+
+        await asyncio.gather(read(), read(), read())
+    assert sorted(seen) == list(range(50))
+
+
+async def test_at_most_once_loses_nothing_to_a_cancelled_poll(
+    bootstrap: str, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    await asyncio.to_thread(fill, bootstrap, topic, 4)
+    async with AsyncConsumer(bootstrap, group_id=group, delivery="at_most_once", **EARLIEST) as consumer:
+        await consumer.subscribe(topic)
+        committing, go_on = threading.Event(), threading.Event()
+        commit = consumer.sync.commit_handed_out
+
+        def slowly() -> None:
+            committing.set()
+            go_on.wait(30)
+            commit()
+
+        consumer.sync.commit_handed_out = slowly  # type: ignore[method-assign]
+        waiting = asyncio.ensure_future(consumer.poll(30, max_records=2))
+        await asyncio.to_thread(committing.wait, 30)
+        waiting.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        seen: list[int] = []
+        while len(seen) < 4:
+            seen += [record.offset for record in await consumer.poll(5)]
+        assert seen == [0, 1, 2, 3]
+
+
+async def test_taking_ones_time_over_what_was_fetched_ahead_costs_no_membership(
+    make_broker: Callable[..., BrokerThread], group: str
+) -> None:
+    broker = make_broker({"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"})
+    topic = broker.create_topic()
+    await asyncio.to_thread(fill, broker.bootstrap, topic, 12)
+    lost: list[object] = []
+    async with AsyncConsumer(
+        broker.bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        heartbeat_interval_ms=100,
+        session_timeout_ms=900,
+        max_poll_interval_ms=900,
+    ) as consumer:
+        await consumer.subscribe(topic, on_lost=lost.append)
+        seen = []
+        async for record in consumer:
+            seen.append(record.offset)
+            await asyncio.sleep(0.25)
+            await consumer.commit(record)
+            if len(seen) == 12:
+                break
+    assert (seen, lost) == (list(range(12)), [])

@@ -1,10 +1,11 @@
 """Which partitions a consumer reads: subscribed, assigned, paused, taken away. Owns the librdkafka consumer.
 
-What a rebalance callback raises cannot pass librdkafka; it is kept, and raised by the next read.
+What a callback raises cannot pass librdkafka, which would drop a record with it; it is kept, and raised by the read.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ OnAssign = Callable[[Collection[TopicPartition]], Offsets | None]
 OnRevoke = Callable[[Collection[TopicPartition]], None]
 
 
-class AssignedConsumer:
+class AssignedConsumer(ABC):
     """A consumer as far as its partitions go; ``Consumer`` adds reading and committing."""
 
     def __init__(self, settings: ConsumerSettings) -> None:
@@ -35,7 +36,7 @@ class AssignedConsumer:
             self.librdkafka = confluent_kafka.Consumer(
                 {"error_cb": log_error, **settings.librdkafka, "on_commit": self._on_commit}
             )
-        except KafkaException as error:
+        except (KafkaException, TypeError, ValueError) as error:
             raise config_error(error) from error
 
     def subscribe(
@@ -46,7 +47,7 @@ class AssignedConsumer:
         on_revoke: OnRevoke | None = None,
         on_lost: OnRevoke | None = None,
     ) -> None:
-        """Share topics, or all topics whose name matches ``pattern``, with the other members of the group.
+        """Share topics, or all topics whose whole name matches ``pattern``, with the other members of the group.
 
         ``on_revoke`` runs while the partitions still belong to this member (commit there); ``on_lost`` when
         they already belong to another (by default it is the same as on_revoke).
@@ -54,7 +55,8 @@ class AssignedConsumer:
         if bool(topics) == (pattern is not None):
             raise ConfigError("subscribe either to topics or to a pattern")
         if pattern is not None:
-            topics = (pattern if pattern.startswith("^") else f"^{pattern}",)
+            # Java matches the whole name, librdkafka any part of it.
+            topics = (f"^({pattern})$",)
 
         def assigned(_: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
             gained = set(from_librdkafka(partitions))
@@ -79,7 +81,10 @@ class AssignedConsumer:
             self._call_back(on_lost or on_revoke, gone)
             self._forget(gone)
 
-        self.librdkafka.subscribe(list(topics), on_assign=assigned, on_revoke=revoked, on_lost=lost)
+        try:
+            self.librdkafka.subscribe(list(topics), on_assign=assigned, on_revoke=revoked, on_lost=lost)
+        except KafkaException as error:
+            raise broker_error(error, f"subscribing to {', '.join(topics)}") from error
 
     def unsubscribe(self) -> None:
         self.librdkafka.unsubscribe()
@@ -127,7 +132,7 @@ class AssignedConsumer:
     def _call_back(
         self, callback: Callable[[Collection[TopicPartition]], Any] | None, about: set[TopicPartition]
     ) -> Any:
-        """Run a rebalance callback; what it raises cannot pass librdkafka, so the next poll raises it."""
+        """Run a rebalance callback; what it raises cannot pass librdkafka, so the poll raises it."""
         if callback is None:
             return None
         try:
@@ -136,9 +141,9 @@ class AssignedConsumer:
             self._callback_error = error
             return None
 
+    @abstractmethod
     def _on_commit(self, error: KafkaError | None, partitions: list[confluent_kafka.TopicPartition]) -> None:
         """librdkafka's word about a commit that nobody waits for."""
-        raise NotImplementedError
 
     def _check_assigned(self, partition: TopicPartition) -> None:
         if partition not in self._assigned:

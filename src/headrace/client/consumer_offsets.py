@@ -20,6 +20,7 @@ from headrace.client.errors import (
     broker_error,
     explain,
     is_fenced,
+    is_retriable,
     kafka_error,
 )
 from headrace.client.positions import Offsets, offsets_of
@@ -57,7 +58,7 @@ class PositionedConsumer(AssignedConsumer):
             if failed is None:
                 self._positions.committed(wanted)
                 return
-            if not failed.retriable() or time.monotonic() >= deadline:
+            if not is_retriable(failed) or time.monotonic() >= deadline:
                 raise _commit_error(failed)
             time.sleep(_PAUSE_BETWEEN_TRIES)
 
@@ -87,7 +88,10 @@ class PositionedConsumer(AssignedConsumer):
 
     def position(self, partition: TopicPartition) -> int | None:
         """The offset the next record will have at least; None until it is known."""
-        offset = self.librdkafka.position(to_librdkafka({partition: None}))[0].offset
+        try:
+            offset = self.librdkafka.position(to_librdkafka({partition: None}))[0].offset
+        except KafkaException as error:
+            raise broker_error(error, f"asking for the position in {partition}") from error
         return offset if offset >= 0 else None
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -160,7 +164,10 @@ class PositionedConsumer(AssignedConsumer):
         failed = error or next((each.error for each in partitions if each.error is not None), None)
         failure = None if failed is None or failed.code() == KafkaError._NO_OFFSET else _commit_error(failed)
         if self._user_on_commit is not None:
-            self._user_on_commit(from_librdkafka(partitions), failure)
+            try:
+                self._user_on_commit(from_librdkafka(partitions), failure)
+            except Exception as raised:
+                self._callback_error = raised
         elif failure is not None:
             log.warning("%s", failure)
 
@@ -171,4 +178,4 @@ class PositionedConsumer(AssignedConsumer):
 
 def _commit_error(error: KafkaError) -> BrokerError:
     kind = FencedError if is_fenced(error) else CommitError
-    return kind(f"committing offsets failed: {explain(error)}", error.code(), retriable=error.retriable())
+    return kind(f"committing offsets failed: {explain(error)}", error.code(), retriable=is_retriable(error))
