@@ -16,6 +16,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from headrace.client import ConfigError, MissingExtra, Record, Reject, Runner, TopicPartition, serializers
 from headrace.client.once import (
     AlreadyRunning,
+    Claim,
     LayeredStore,
     Once,
     RedisStore,
@@ -445,3 +446,118 @@ def test_without_sqlalchemy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(MissingExtra, match=r"pip install 'headrace\[sql\]'"):
         _ = module.SqlStore
+
+
+def test_a_handler_may_change_the_value_that_its_id_was_read_from(store: Store) -> None:
+    calls: list[int] = []
+
+    @Once("n", store, id=from_fields("id"))
+    def handle(record: Record) -> None:
+        calls.append(record.value.pop("id"))
+        if len(calls) == 1:
+            raise OSError
+
+    def given() -> Record:
+        return Record("t", 0, 0, value=b'{"id": 7}', value_deserializer=serializers.json().deserialize)
+
+    with pytest.raises(OSError):
+        handle(given())
+    handle(given())
+    handle(given())
+    assert calls == [7, 7]
+
+
+def test_a_claim_asked_for_again_under_its_token_is_ours_for_the_whole_lease(store: Store) -> None:
+    assert store.claim("n", b"a", "token", 5).state == "ours"
+    assert store.claim("n", b"a", "token", 600).state == "ours"
+    other = store.claim("n", b"a", "other", 600)
+    assert other.state == "running"
+    assert other.left > 5
+
+
+class Forgetful:
+    """A real store whose first answer to a claim is lost on the way."""
+
+    def __init__(self, store: Store) -> None:
+        self.done, self.release = store.done, store.release
+        self._store = store
+        self._lost = False
+
+    def claim(self, name: str, identity: bytes, token: str, lease: float | None) -> Claim:
+        claim = self._store.claim(name, identity, token, lease)
+        if not self._lost:
+            self._lost = True
+            raise StoreUnavailable("the connection broke")
+        return claim
+
+
+@pytest.mark.parametrize("on_crash", ["repeat", "skip"])
+def test_a_claim_whose_answer_was_lost_is_nobody_elses(store: Store, on_crash: Any) -> None:
+    handled: list[int] = []
+    handle = Once("n", Forgetful(store), on_crash=on_crash)(lambda record: handled.append(1))
+    with pytest.raises(StoreUnavailable):
+        handle(record())
+    handle(record())
+    handle(record())
+    assert handled == [1]
+
+
+class Slow:
+    """A real store that answers a claim when it is told to."""
+
+    def __init__(self, store: Store) -> None:
+        self.done, self.release = store.done, store.release
+        self._store = store
+        self.asked, self.answer = threading.Event(), threading.Event()
+
+    def claim(self, name: str, identity: bytes, token: str, lease: float | None) -> Claim:
+        claim = self._store.claim(name, identity, token, lease)
+        self.asked.set()
+        self.answer.wait(30)
+        return claim
+
+
+async def test_a_handler_cancelled_while_it_claims_gives_the_claim_back(store: Store) -> None:
+    slow, handled = Slow(store), []
+
+    @Once("n", slow, on_crash="skip")
+    async def handle(record: Record) -> None:
+        handled.append(1)
+
+    task = asyncio.ensure_future(handle(record()))
+    await asyncio.to_thread(slow.asked.wait, 30)
+    task.cancel()
+    await asyncio.sleep(0)
+    slow.answer.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert handled == []
+    await handle(record())
+    assert handled == [1]
+
+
+async def test_what_has_not_been_done_is_not_marked_as_done(store: Store, engine: sa.Engine) -> None:
+    """A coroutine that a handler returns has not run yet."""
+    handled: list[int] = []
+
+    async def later() -> None:
+        handled.append(1)
+
+    with pytest.raises(ConfigError, match="returned a coroutine"):
+        Once("n", store)(lambda record: later())(record())
+    with pytest.raises(ConfigError, match="returned a coroutine"):
+        SqlOnce("n", engine, id=from_header())(lambda record, connection: later())(record())
+
+    async def in_database(record: Record, connection: sa.Connection) -> None: ...
+
+    with pytest.raises(ConfigError, match="takes an ordinary function"):
+        SqlOnce("n", engine, id=from_header())(in_database)
+
+    class Callable_:
+        async def __call__(self, record: Record) -> None:
+            handled.append(2)
+
+    await Once("n", store)(Callable_())(record())
+    assert handled == [2]
+    SqlOnce("n", engine, id=from_header())(lambda record, connection: handled.append(3))(record())
+    assert handled == [2, 3]

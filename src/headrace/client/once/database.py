@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from headrace.client.errors import ConfigError
+from headrace.client.handlers import check_done, is_async
 from headrace.client.once.ids import IdOf, fitted
 from headrace.client.once.tables import (
     KEY,
@@ -105,6 +106,12 @@ class SqlOnce:
     def __call__(
         self, handler: Callable[[Record[K, V], sa.Connection], R]
     ) -> Callable[[Record[K, V]], R | None]:
+        if is_async(handler):
+            raise ConfigError(
+                "SqlOnce takes an ordinary function: its transaction ends when the function returns, "
+                "before anything is awaited; use Runner"
+            )
+
         @functools.wraps(handler)
         def handle(record: Record[K, V]) -> R | None:
             with reachable():
@@ -113,7 +120,9 @@ class SqlOnce:
                 if not self._is_new(record, connection):
                     log.debug("%s was handled before and is skipped", record)
                     return None
-                return handler(record, connection)
+                result = handler(record, connection)
+                check_done(result, "a handler inside SqlOnce")
+                return result
 
         if self._keeps_offsets:
             handle.headrace_start_offsets = self.start_offsets  # type: ignore[attr-defined]

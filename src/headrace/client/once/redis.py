@@ -23,7 +23,7 @@ log = logging.getLogger("headrace.client.once")
 # The value is "c" (claimed) or "d" (done) followed by the holder's token.
 _CLAIM = """
 local held = redis.call('GET', KEYS[1])
-if not held then
+if not held or held == ARGV[1] then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   return {'ours', 0}
 end

@@ -68,7 +68,7 @@ class SqlStore:
                 return Claim("running")
             if held.done:
                 return Claim("done")
-            if held.left > 0:
+            if held.left > 0 and held.token != token:
                 return Claim("running", held.left / 1000)
             taken = connection.execute(self._take_over, {**ours, "dead": held.token})
             return Claim("ours" if taken.rowcount == 1 else "running")

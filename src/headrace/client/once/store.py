@@ -29,7 +29,10 @@ class Claim:
 
 class Store(Protocol):
     def claim(self, name: str, identity: bytes, token: str, lease: float | None) -> Claim:
-        """Claim an id for ``lease`` seconds, or for ever: then a holder that dies keeps it."""
+        """Claim an id for ``lease`` seconds, or for ever: then a holder that dies keeps it.
+
+        Claimed again under the same token, it is ours still: the first answer may have been lost.
+        """
         ...
 
     def done(self, name: str, identity: bytes, token: str) -> bool:
