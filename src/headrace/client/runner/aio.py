@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-import threading
+import inspect
 import time
 from collections import deque
 from collections.abc import Awaitable, Collection
+from types import CoroutineType
 from typing import Any
 
 from headrace.client.aio_consumer import AsyncConsumer
-from headrace.client.errors import BrokerError, ClientError
+from headrace.client.errors import BrokerError, ClientError, ConfigError
 from headrace.client.positions import Offsets
 from headrace.client.record import TopicPartition
 from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
 from headrace.client.runner.schedule import Task
+from headrace.client.runner.signals import stop_on_signals
+from headrace.client.to_the_end import to_the_end
 
 _TURNS = 100
 
@@ -33,9 +35,13 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         self._workers: set[asyncio.Task[None]] = set()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._stopping = asyncio.Event()
+        self._room = asyncio.Event()
         self._one_less_running = asyncio.Event()
         self._ended = False
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _check_handler(self) -> None:
+        """Only a call tells: a lambda that returns a coroutine will do as well as an ``async def``."""
 
     def stop(self) -> None:
         """End ``run``: what is being handled is finished and committed. May be called from any thread."""
@@ -47,6 +53,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
 
     async def run(self) -> None:
         """Handle records until ``stop``, SIGTERM or SIGINT; raises what stopped it otherwise."""
+        self._begin()
         self._loop = loop = asyncio.get_running_loop()
         consumer: AsyncConsumer[Any, Any] = AsyncConsumer(
             self._config,
@@ -62,23 +69,19 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         def lost(partitions: Collection[TopicPartition]) -> None:
             asyncio.run_coroutine_threadsafe(self._forget(partitions), loop).result()
 
-        signals = _main_thread_signals()
-        for number in signals:
-            loop.add_signal_handler(number, self._stopping.set)
-        try:
-            await consumer.subscribe(
-                *self._topics,
-                pattern=self._pattern,
-                on_assign=self._where_to_start,
-                on_revoke=revoked,
-                on_lost=lost,
-            )
-            while not self._stopping.is_set():
-                await self._turn(consumer)
-        finally:
-            await self._finish(consumer)
-            for number in signals:
-                loop.remove_signal_handler(number)
+        with stop_on_signals(self.stop):
+            try:
+                await consumer.subscribe(
+                    *self._topics,
+                    pattern=self._pattern,
+                    on_assign=self._where_to_start,
+                    on_revoke=revoked,
+                    on_lost=lost,
+                )
+                while not self._stopping.is_set():
+                    await self._turn(consumer)
+            finally:
+                await to_the_end(self._finish(consumer))
         if self._failure is not None:
             raise self._failure
 
@@ -91,27 +94,34 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         if offsets := self._offsets_due():
             await consumer.commit_async(offsets)
         if not room:
-            await self._until_one_less(POLL_SECONDS)
+            room = await _until(self._room, POLL_SECONDS)
         # Without room one record is read all the same: reading is also what serves rebalances.
-        records = await (consumer.poll(POLL_SECONDS) if room else consumer.poll(0, max_records=1))
-        self._wake(sum(self._schedule.add(record) for record in records))
+        records = await consumer.poll(POLL_SECONDS if room else 0, max_records=self._batch if room else 1)
+        if not self._stopping.is_set():
+            self._wake(sum(map(self._schedule.add, records)))
 
     async def _finish(self, consumer: AsyncConsumer[Any, Any]) -> None:
         self._stopping.set()
-        offsets = await self._drained(consumer.assignment())
-        self._ended = True
-        self._wake(len(self._idle))
-        await asyncio.to_thread(self._commit_last, consumer, offsets)
-        await consumer.close()
-        if self._dead_letters is not None:
-            await asyncio.to_thread(self._dead_letters.close)
+        try:
+            offsets = await self._drained(consumer.assignment())
+            await asyncio.to_thread(self._commit_last, consumer, offsets)
+        finally:
+            self._ended = True
+            self._wake(len(self._idle))
+            try:
+                await consumer.close()
+            finally:
+                if self._dead_letters is not None:
+                    await asyncio.to_thread(self._dead_letters.close)
+                if self._hooks:
+                    self._tell_load({}, 0)
 
     async def _drained(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Let what runs finish, forget the rest; returns what may be committed."""
         self._schedule.stop(partitions)
         deadline = time.monotonic() + self._drain_timeout
         while self._schedule.busy(partitions) and (left := deadline - time.monotonic()) > 0:
-            await self._until_one_less(left)
+            await _until(self._one_less_running, left)
         committable = self._schedule.committable()
         await self._forget(partitions)
         return {each: committable[each] for each in partitions if each in committable}
@@ -129,18 +139,13 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         else:
             self._tell("committed", offsets)
 
-    async def _until_one_less(self, timeout: float) -> None:
-        self._one_less_running.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._one_less_running.wait(), timeout)
-
     def _wake(self, count: int) -> None:
         """Let so many more workers look for work; makes them as long as there may be more."""
         for _ in range(count):
+            while self._idle and self._idle[0].done():
+                self._idle.popleft()  # a worker that somebody has cancelled
             if self._idle:
-                waiting = self._idle.popleft()
-                if not waiting.done():
-                    waiting.set_result(None)
+                self._idle.popleft().set_result(None)
             elif len(self._workers) < self._concurrency and not self._ended:
                 worker = asyncio.ensure_future(self._work())
                 self._workers.add(worker)
@@ -158,7 +163,10 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
                 await waiting
                 continue
             try:
-                await self._handle(task)
+                if await self._handle(task):
+                    self._schedule.finish(task)
+                    if self._eased(task):
+                        self._room.set()
             except BaseException as error:
                 self._failure = error
                 self._stopping.set()
@@ -174,25 +182,33 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         # A little later than due, so that the worker does not look a moment too early and go back to sleep.
         asyncio.get_running_loop().call_later(delay + 0.002, self._wake, 1)
 
-    async def _handle(self, task: Task) -> None:
+    async def _handle(self, task: Task) -> bool:
+        """True when the record is done: handled, or among the dead letters."""
         task.calls += 1
-        if task.giving_up is None:
-            started = time.monotonic()
-            try:
-                with self._around(task):
-                    await self._handler(task.record)
-            except Exception as error:
-                delay = self._after_failure(task, error)
-                if delay is not None:
-                    self._again(task, delay)
-                    return
-            else:
-                self._tell("handled", task.record, time.monotonic() - started)
-                self._schedule.finish(task)
-                return
-        await self._bury(task)
+        if task.giving_up is not None:
+            return await self._bury(task)
+        started = time.monotonic() if self._hooks else 0.0
+        awaited = False
+        try:
+            with self._around(task) if self._hooks else _NO_HOOKS:
+                called = self._handler(task.record)
+                if awaited := isinstance(called, CoroutineType) or inspect.isawaitable(called):
+                    await called
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _being_cancelled():
+                raise
+            delay = self._after_failure(task, error)
+            if delay is None:
+                return await self._bury(task)
+            self._again(task, delay)
+            return False
+        if not awaited:
+            raise ConfigError("AsyncRunner takes an `async def`; for an ordinary function there is Runner")
+        if self._hooks:
+            self._tell("handled", task.record, time.monotonic() - started)
+        return True
 
-    async def _bury(self, task: Task) -> None:
+    async def _bury(self, task: Task) -> bool:
         if self._dead_letters is None or task.giving_up is None:
             raise self._without_dead_letters(task)
         try:
@@ -200,11 +216,23 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
             await asyncio.wrap_future(sent)
         except ClientError as problem:
             self._again(task, self._after_failed_burial(task, problem))
-        else:
-            self._buried(task)
-            self._schedule.finish(task)
+            return False
+        self._buried(task)
+        return True
 
 
-def _main_thread_signals() -> tuple[signal.Signals, ...]:
-    main = threading.current_thread() is threading.main_thread()
-    return (signal.SIGTERM, signal.SIGINT) if main else ()
+_NO_HOOKS = contextlib.nullcontext()
+
+
+def _being_cancelled() -> bool:
+    """Whether somebody wants this worker to end; else the handler has let out what happened to a task of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _until(event: asyncio.Event, timeout: float) -> bool:
+    """Whether it happened in time."""
+    event.clear()
+    with contextlib.suppress(TimeoutError):
+        return await asyncio.wait_for(event.wait(), timeout)
+    return False

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, get_args
 
 from headrace.client.config import Config, connection_settings, consumer_settings, merged
-from headrace.client.dead_letters import DeadLetters, default_name
+from headrace.client.dead_letters import SUFFIX, DeadLetters, default_name
 from headrace.client.errors import BrokerError, ConfigError, HandlerFailed, TryLater
 from headrace.client.positions import Offsets
 from headrace.client.record import Record, TopicPartition
@@ -41,7 +42,7 @@ _FULL_FOR = 1.0
 _LONGEST_WAIT_FOR_OFFSETS = 1.0
 
 
-class BaseRunner(Generic[K, V, R]):
+class BaseRunner(ABC, Generic[K, V, R]):
     """The options of both runners, as ``Runner`` describes them; ``R`` is what a handler returns."""
 
     default_concurrency: int
@@ -69,8 +70,10 @@ class BaseRunner(Generic[K, V, R]):
         **settings: object,
     ) -> None:
         self._handler = handler
+        self._check_handler()
         self._config = {**merged(config, settings), "enable.auto.commit": False}
-        if consumer_settings(self._config, {}, None).group_id is None:
+        checked = consumer_settings(self._config, {}, None)
+        if checked.group_id is None:
             raise ConfigError("a runner needs group_id=: its members share the partitions and commit offsets")
         self._topics = [topics] if isinstance(topics, str) else list(topics)
         self._pattern = pattern
@@ -83,6 +86,8 @@ class BaseRunner(Generic[K, V, R]):
             raise ConfigError("concurrency and max_in_flight must be at least 1")
         self._retry = retry or Retry()
         self._max_in_flight = max_in_flight
+        # More at once could fill a partition so far that it has to be paused.
+        self._batch = min(checked.max_poll_records, max_in_flight)
         self._commit_interval = commit_interval
         self._drain_timeout = drain_timeout
         self._start_offsets = start_offsets or getattr(handler, "headrace_start_offsets", None)
@@ -96,18 +101,32 @@ class BaseRunner(Generic[K, V, R]):
         if dead_letters:
             name = default_name if dead_letters is True else dead_letters
             self._dead_letters = DeadLetters(connection_settings(self._config), name)
+            if pattern is not None and dead_letters is True:
+                # Dead letters that match, too, would be handled, fail again, and be put into a topic of their own.
+                self._config.setdefault("topic.blacklist", rf"\{SUFFIX}$")
         if order not in get_args(Order):
             raise ConfigError(f'order is {order!r}: choose "key", "partition" or "none"')
         self._schedule = Schedule(order)
         self._requested: dict[TopicPartition, int] = {}
         self._full_since: dict[TopicPartition, float] = {}
+        self._shown: set[TopicPartition] = set()
         self._next_commit = 0.0
         self._failure: BaseException | None = None
+        self._began = False
         self._prepare()
 
+    @abstractmethod
     def _prepare(self) -> None:
         """Make what only one kind of runner has."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def _check_handler(self) -> None:
+        """Refuse a handler of the other kind."""
+
+    def _begin(self) -> None:
+        if self._began:
+            raise ConfigError("this runner has run already: make another")
+        self._began = True
 
     def _where_to_start(self, partitions: Collection[TopicPartition]) -> Offsets | None:
         """The offsets kept elsewhere, asked for as long as it takes: a database that is away ends no runner."""
@@ -181,7 +200,8 @@ class BaseRunner(Generic[K, V, R]):
         full or is far too full; until then, reading waits while every partition is full.
         """
         load, now = self._schedule.load(), time.monotonic()
-        self._tell("loaded", load, len(paused))
+        if self._hooks:
+            self._tell_load(load, len(paused))
         full = {each for each in assigned if load.get(each, 0) >= self._max_in_flight}
         self._full_since = {each: self._full_since.get(each, now) for each in full}
         stuck = {
@@ -191,6 +211,15 @@ class BaseRunner(Generic[K, V, R]):
         }
         eased = {each for each in paused if load.get(each, 0) <= self._max_in_flight // 2}
         return stuck, eased, not assigned or bool(assigned - full - paused)
+
+    def _tell_load(self, load: dict[TopicPartition, int], paused: int) -> None:
+        """Those that have gone are shown as empty, once."""
+        shown, self._shown = self._shown, set(load)
+        self._tell("loaded", {**dict.fromkeys(shown, 0), **load}, paused)
+
+    def _eased(self, task: Task) -> bool:
+        """Whether its partition has room for many again: reading on for one record at a time costs too much."""
+        return len(task.progress.offsets) <= self._max_in_flight // 2
 
     def _around(self, task: Task) -> ExitStack:
         """The hooks' contexts around one call of the handler."""

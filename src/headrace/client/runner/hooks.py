@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from headrace.client.errors import require
+from headrace.client.errors import ConfigError, require
 from headrace.client.positions import Offsets
 from headrace.client.record import HeadersLike, Record, TopicPartition, header_list
 
@@ -46,9 +46,14 @@ class Metrics(Hook):
         prometheus = require("prometheus_client", "metrics", "Metrics")
         registry = prometheus.REGISTRY if registry is None else registry
         counter, gauge = prometheus.Counter, prometheus.Gauge
-        self._handled = counter(
-            "headrace_records_handled", "Records handled to the end", ["topic"], registry=registry
-        )
+        try:
+            self._handled = counter(
+                "headrace_records_handled", "Records handled to the end", ["topic"], registry=registry
+            )
+        except ValueError:
+            raise ConfigError(
+                "this registry has a runner's metrics already: give one Metrics to all runners of the process"
+            ) from None
         self._failures = counter(
             "headrace_record_failures", "Attempts that raised", ["topic", "error"], registry=registry
         )

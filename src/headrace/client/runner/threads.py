@@ -5,18 +5,21 @@ One lock guards the schedule. The consumer is used by the polling thread alone.
 
 from __future__ import annotations
 
-import signal
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import Any
 
 from headrace.client.consumer import Consumer
-from headrace.client.errors import BrokerError, ClientError
+from headrace.client.errors import BrokerError, ClientError, ConfigError
+from headrace.client.handlers import check_done, is_async
 from headrace.client.record import TopicPartition
 from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
 from headrace.client.runner.schedule import Task
+from headrace.client.runner.signals import stop_on_signals
+
+_LAST_LOOK = 1.0
 
 
 class Runner(BaseRunner[K, V, object]):
@@ -37,9 +40,16 @@ class Runner(BaseRunner[K, V, object]):
     def _prepare(self) -> None:
         self._lock = threading.Lock()
         self._work_to_do = threading.Condition(self._lock)
-        self._one_less_running = threading.Condition(self._lock)
+        self._room = threading.Condition(self._lock)
+        self._drained = threading.Condition(self._lock)
+        self._wants_room = False
+        self._draining = False
         self._stopping = threading.Event()
         self._ended = False
+
+    def _check_handler(self) -> None:
+        if is_async(self._handler):
+            raise ConfigError("Runner takes an ordinary function; for an `async def` there is AsyncRunner")
 
     def stop(self) -> None:
         """End ``run``: what is being handled is finished and committed. May be called from anywhere."""
@@ -53,11 +63,12 @@ class Runner(BaseRunner[K, V, object]):
             value_deserializer=self._value_deserializer,
             on_commit=self._on_commit,
         )
+        self._begin()
         workers = [
             threading.Thread(target=self._work, name=f"headrace-runner-{number}", daemon=True)
             for number in range(self._concurrency)
         ]
-        with _stop_on_signals(self.stop):
+        with stop_on_signals(self.stop):
             try:
                 consumer.subscribe(
                     *self._topics,
@@ -71,7 +82,7 @@ class Runner(BaseRunner[K, V, object]):
                 while not self._stopping.is_set():
                     self._turn(consumer)
             finally:
-                self._finish(consumer)
+                self._finish(consumer, workers)
         if self._failure is not None:
             raise self._failure
 
@@ -80,7 +91,9 @@ class Runner(BaseRunner[K, V, object]):
             stuck, eased, room = self._pressure(consumer.assignment(), consumer.paused())
             offsets = self._offsets_due()
             if not room:
-                self._one_less_running.wait(POLL_SECONDS)
+                self._wants_room = True
+                room = self._room.wait(POLL_SECONDS)
+                self._wants_room = False
         if stuck:
             consumer.pause(*stuck)
         if eased:
@@ -88,27 +101,39 @@ class Runner(BaseRunner[K, V, object]):
         if offsets:
             consumer.commit_async(offsets)
         # Without room one record is read all the same: reading is also what serves rebalances.
-        records = (
-            consumer.fetch(POLL_SECONDS, consumer.settings.max_poll_records) if room else consumer.fetch(0, 1)
-        )
-        with self._lock:
-            self._work_to_do.notify(sum(self._schedule.add(record) for record in records))
+        records = consumer.fetch(POLL_SECONDS, self._batch) if room else consumer.fetch(0, 1)
+        if records and not self._stopping.is_set():
+            with self._lock:
+                self._work_to_do.notify(sum(map(self._schedule.add, records)))
 
-    def _finish(self, consumer: Consumer[Any, Any]) -> None:
+    def _finish(self, consumer: Consumer[Any, Any], workers: list[threading.Thread]) -> None:
         self._stopping.set()
-        self._revoked(consumer, consumer.assignment())
-        with self._lock:
-            self._ended = True
-            self._work_to_do.notify_all()
-        consumer.close()
-        if self._dead_letters is not None:
-            self._dead_letters.close()
+        try:
+            self._revoked(consumer, consumer.assignment())
+        finally:
+            with self._lock:
+                self._ended = True
+                self._work_to_do.notify_all()
+            try:
+                consumer.close()
+            finally:
+                # All but those whose handler has not come back within the drain timeout end at once.
+                deadline = time.monotonic() + _LAST_LOOK
+                for worker in workers:
+                    if worker.ident is not None:
+                        worker.join(max(0.0, deadline - time.monotonic()))
+                if self._dead_letters is not None:
+                    self._dead_letters.close()
+                if self._hooks:
+                    self._tell_load({}, 0)
 
     def _revoked(self, consumer: Consumer[Any, Any], partitions: Collection[TopicPartition]) -> None:
         """Let what runs finish, commit what is finished, forget the rest: the next owner gets it."""
         with self._lock:
             self._schedule.stop(partitions)
-            self._one_less_running.wait_for(lambda: not self._schedule.busy(partitions), self._drain_timeout)
+            self._draining = True
+            self._drained.wait_for(lambda: not self._schedule.busy(partitions), self._drain_timeout)
+            self._draining = False
             committable = self._schedule.committable()
             offsets = {each: committable[each] for each in partitions if each in committable}
         self._lost(partitions)
@@ -126,18 +151,28 @@ class Runner(BaseRunner[K, V, object]):
                 self._requested.pop(partition, None)
 
     def _work(self) -> None:
-        while (task := self._next()) is not None:
+        done: Task | None = None
+        while (task := self._next(done)) is not None:
+            done = None
             try:
-                self._handle(task)
+                if self._handle(task):
+                    done = task
             except BaseException as error:
                 self._failure = error
                 self._stopping.set()
                 with self._lock:
                     self._schedule.abandon(task)
-                    self._one_less_running.notify_all()
+                    self._drained.notify()
 
-    def _next(self) -> Task | None:
+    def _next(self, done: Task | None) -> Task | None:
+        """Tick off what is done and wait for the next; what that one let go first is taken here, or by the others."""
         with self._lock:
+            if done is not None:
+                self._schedule.finish(done)
+                if self._draining:
+                    self._drained.notify()
+                if self._wants_room and self._eased(done):
+                    self._room.notify()
             while not self._ended:
                 task = self._schedule.take(time.monotonic())
                 if task is not None:
@@ -146,57 +181,43 @@ class Runner(BaseRunner[K, V, object]):
                 self._work_to_do.wait(None if due is None else max(0.0, due - time.monotonic()))
             return None
 
-    def _handle(self, task: Task) -> None:
+    def _handle(self, task: Task) -> bool:
+        """True when the record is done: handled, or among the dead letters."""
         task.calls += 1
-        if task.giving_up is None:
-            started = time.monotonic()
-            try:
+        if task.giving_up is not None:
+            return self._bury(task)
+        started = time.monotonic() if self._hooks else 0.0
+        try:
+            if self._hooks:
                 with self._around(task):
-                    self._handler(task.record)
-            except Exception as error:
-                delay = self._after_failure(task, error)
-                if delay is not None:
-                    self._again(task, delay)
-                    return
+                    result = self._handler(task.record)
             else:
-                self._tell("handled", task.record, time.monotonic() - started)
-                self._done(task)
-                return
-        self._bury(task)
+                result = self._handler(task.record)
+        except (Exception, asyncio.CancelledError) as error:
+            delay = self._after_failure(task, error)
+            if delay is None:
+                return self._bury(task)
+            self._again(task, delay)
+            return False
+        if result is not None:
+            check_done(result, "the handler")
+        if self._hooks:
+            self._tell("handled", task.record, time.monotonic() - started)
+        return True
 
-    def _bury(self, task: Task) -> None:
+    def _bury(self, task: Task) -> bool:
         if self._dead_letters is None or task.giving_up is None:
             raise self._without_dead_letters(task)
         try:
             self._dead_letters.send(task.record, task.giving_up, task.attempt).result()
         except ClientError as problem:
             self._again(task, self._after_failed_burial(task, problem))
-        else:
-            self._buried(task)
-            self._done(task)
-
-    def _done(self, task: Task) -> None:
-        with self._lock:
-            if self._schedule.finish(task):
-                self._work_to_do.notify()
-            self._one_less_running.notify_all()
+            return False
+        self._buried(task)
+        return True
 
     def _again(self, task: Task, delay: float) -> None:
         with self._lock:
             self._schedule.retry(task, time.monotonic() + delay)
             self._work_to_do.notify()
-            self._one_less_running.notify_all()
-
-
-@contextmanager
-def _stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT end the run in good order; signals can be handled in the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+            self._drained.notify()
