@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -15,9 +16,19 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.client import Admin, DeliveryError, Record, serializers
+from headrace.client import (
+    Admin,
+    BrokerError,
+    ConfigError,
+    DeliveryError,
+    Record,
+    TopicPartition,
+    serializers,
+)
 from headrace.client.outbox import FileOutbox, OutboxError, Relay, SqlOutbox
 from headrace.client.outbox.entry import Entry, decode, encode
+from headrace.client.scan import scan
+from headrace.testing.broker import BrokerThread
 
 NewTopic = Callable[..., str]
 ReadAll = Callable[..., list[Record]]
@@ -372,3 +383,97 @@ def test_one_relay_works_and_another_takes_over_when_it_is_gone(engine: sa.Engin
     while not heir.hold():
         heir.wait(0.02)
     assert not dead.hold()
+
+
+def test_a_relay_goes_on_whatever_happens_to_it(
+    bootstrap: str, tmp_path: Path, new_topic: NewTopic, read_all: ReadAll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic()
+    with FileOutbox(tmp_path) as outbox:
+        real, failures = outbox.pending, []
+
+        def broken_once(limit: int) -> object:
+            if not failures:
+                failures.append(1)
+                raise LookupError("a mistake of somebody's")
+            return real(limit)
+
+        monkeypatch.setattr(outbox, "pending", broken_once)
+        with Relay(outbox, bootstrap, poll_interval=0.05, linger_ms=0) as relay:
+            with pytest.raises(ConfigError, match="running already"):
+                relay.start()
+            outbox.send(topic, "one")
+            while not failures:
+                time.sleep(0.01)
+    assert [record.value for record in read_all(topic)] == [b"one"]
+
+
+def test_a_relay_gets_another_producer_when_its_own_is_broken_for_good(
+    make_broker: Callable[..., BrokerThread], tmp_path: Path
+) -> None:
+    broker = make_broker()
+    topic = broker.create_topic()
+    with FileOutbox(tmp_path / "outbox") as outbox:
+        relay = Relay(outbox, broker.bootstrap, linger_ms=0)
+        outbox.send(topic, "one")
+        assert relay.drain() == 1
+        outbox.send(topic, "two")
+        broker.faults.error("Produce", "OUT_OF_ORDER_SEQUENCE_NUMBER")
+        failures = 0
+        while len(outbox):
+            try:
+                relay.drain()
+            except BrokerError:
+                failures += 1
+                assert failures < 10
+        relay.stop()
+    assert failures >= 1
+    found = scan({"bootstrap.servers": broker.bootstrap}, {TopicPartition(topic, 0): None})
+    assert [record.value for record in found] == [b"one", b"two"]
+
+
+def test_what_is_sent_while_another_thread_closes_is_safe_or_refused(tmp_path: Path) -> None:
+    for number in range(10):
+        folder = tmp_path / str(number)
+        outbox = FileOutbox(folder)
+        accepted: list[str] = []
+
+        def send(outbox: FileOutbox = outbox, accepted: list[str] = accepted) -> None:
+            with contextlib.suppress(OutboxError):
+                while True:
+                    accepted.append(outbox.send("t", "x"))
+
+        threads = [threading.Thread(target=send) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        while not accepted:
+            time.sleep(0.001)
+        outbox.close()
+        outbox.close()
+        for thread in threads:
+            thread.join()
+        with FileOutbox(folder) as again:
+            assert set(accepted) <= {entry.id for _, entry in again.pending(1_000_000)}
+
+
+def test_a_broker_that_takes_its_time_does_not_bring_in_another_relay(
+    make_broker: Callable[..., BrokerThread], tmp_path: Path
+) -> None:
+    broker = make_broker()
+    topic = broker.create_topic()
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'test.db'}")
+    outbox, other = SqlOutbox(engine, lease=2.0), SqlOutbox(engine, lease=2.0)
+    relay = Relay(outbox, broker.bootstrap, linger_ms=0)
+    with engine.begin() as connection:
+        outbox.send(connection, topic, "one")
+    broker.faults.delay("Produce", 4)
+    sent: list[int] = []
+    working = threading.Thread(target=lambda: sent.append(relay.drain()))
+    assert outbox.hold()
+    working.start()
+    while not sent:
+        assert not other.hold()
+        time.sleep(0.05)
+    working.join()
+    relay.stop()
+    assert sent == [1]

@@ -64,6 +64,7 @@ class FileOutbox(Generic[K, V]):
         self._something_new = threading.Event()
         self._broken: OSError | None = None
         self._file = -1
+        self._written = self._synced = Position(0, 0)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._lock = self._take_lock()
         try:
@@ -127,8 +128,14 @@ class FileOutbox(Generic[K, V]):
         return True
 
     def close(self) -> None:
-        with self._writing:
-            if self._file >= 0:
+        with self._writing, self._syncing:
+            if self._file < 0:
+                return
+            try:
+                if self._broken is None and self._synced < self._written:  # somebody waits for it
+                    self._flush()
+                    self._synced = self._written
+            finally:
                 os.close(self._file)
                 os.close(self._lock)
                 self._file = -1

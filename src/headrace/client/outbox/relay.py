@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import logging
 import threading
+from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from confluent_kafka import KafkaError
+
 from headrace.client.config import Config, merged
-from headrace.client.errors import ClientError
+from headrace.client.errors import BrokerError, ClientError, ConfigError
 from headrace.client.outbox.entry import Entry, Outbox
 from headrace.client.producer import Producer
+from headrace.client.record import RecordMetadata
 
 H = TypeVar("H")
 log = logging.getLogger("headrace.client.outbox")
 _LONGEST_DELAY = 30.0
+_STAY = 1.0
 
 
 class Relay(Generic[H]):
@@ -38,7 +43,8 @@ class Relay(Generic[H]):
         **settings: object,
     ) -> None:
         self._outbox = outbox
-        self._producer: Producer[bytes, bytes] = Producer(merged(config, settings), delivery="at_least_once")
+        self._settings = merged(config, settings)
+        self._producer = self._new_producer()
         self._batch = batch
         self._poll_interval = poll_interval
         self._stopping = threading.Event()
@@ -58,6 +64,8 @@ class Relay(Generic[H]):
         return total
 
     def start(self) -> None:
+        if self._thread is not None:
+            raise ConfigError("the relay is running already")
         self._thread = threading.Thread(target=self._run, name="headrace-relay", daemon=True)
         self._thread.start()
 
@@ -85,8 +93,13 @@ class Relay(Generic[H]):
             try:
                 self.drain()
                 delay = self._poll_interval
-            except (ClientError, OSError) as error:  # a full disk passes, too
-                log.error("the outbox waits, again in %.1f s: %s", delay, error)
+            except (
+                Exception
+            ) as error:  # a full disk passes, too, and nobody would notice a relay that has ended
+                known = isinstance(error, ClientError | OSError)
+                log.error(
+                    "the outbox waits, again in %.1f s: %s", delay, error, exc_info=None if known else error
+                )
                 self._stopping.wait(delay)
                 delay = min(delay * 2, _LONGEST_DELAY)
             if stopping:
@@ -95,25 +108,38 @@ class Relay(Generic[H]):
 
     def _send(self, entries: list[tuple[H, Entry]]) -> int:
         """Send a batch in order; tick off what was acknowledged before the first refusal."""
-        sending = [
-            (
-                handle,
-                self._producer.send(
-                    entry.topic,
-                    entry.value,
-                    key=entry.key,
-                    partition=entry.partition,
-                    headers=entry.headers,
-                    timestamp=entry.timestamp,
-                ),
-            )
-            for handle, entry in entries
-        ]
+        try:
+            sending = [(handle, self._hand_over(entry)) for handle, entry in entries]
+        except BrokerError as error:
+            if error.code == KafkaError._FATAL:
+                # An idempotent producer that has lost its place never sends again; another does, with the same ids.
+                self._producer.abandon()
+                self._producer = self._new_producer()
+            raise
         done: list[H] = []
         try:
             for handle, future in sending:
-                future.result()
+                self._await(future)
                 done.append(handle)
         finally:
-            self._outbox.sent(done)
+            if done:
+                self._outbox.sent(done)
         return len(done)
+
+    def _hand_over(self, entry: Entry) -> Future[RecordMetadata]:
+        return self._producer.send(
+            entry.topic,
+            entry.value,
+            key=entry.key,
+            partition=entry.partition,
+            headers=entry.headers,
+            timestamp=entry.timestamp,
+        )
+
+    def _await(self, acknowledged: Future[RecordMetadata]) -> None:
+        while wait([acknowledged], _STAY).not_done:
+            self._outbox.hold()  # a broker that takes its time is no reason for another relay to send the same
+        acknowledged.result()
+
+    def _new_producer(self) -> Producer[bytes, bytes]:
+        return Producer(self._settings, delivery="at_least_once")
