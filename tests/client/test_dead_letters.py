@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,9 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.client import Admin, ClientError, ConfigError, Producer, Record, TopicPartition
+from headrace.client import (
+    Admin,
+    BrokerError,
+    ClientError,
+    ConfigError,
+    Producer,
+    Record,
+    TopicPartition,
+)
 from headrace.client.dead_letter_box import DeadLetterBox, Settled, parse_places
 from headrace.client.dead_letters import DeadLetters
+from headrace.testing.broker import BrokerThread
 
 NewTopic = Callable[..., str]
 ReadAll = Callable[..., list[Record]]
@@ -264,3 +274,37 @@ def test_the_simulation_reads_made_up_keys_files_and_topics(
     assert shares["consistent_hash"] < 33
     refused = headrace("partitioner", "simulate", "--to", "4", check=False)
     assert "Give --partitions" in refused.stderr
+
+
+def test_a_letter_larger_than_producers_send_by_default_can_be_replayed(
+    bootstrap: str, new_topic: NewTopic, read_all: ReadAll
+) -> None:
+    topic, value = new_topic(max_message_bytes="2000000"), os.urandom(1_900_000)
+    letters = DeadLetters({"bootstrap.servers": bootstrap})
+    letters.send(Record(topic, 0, 0, b"k", value), ValueError("no"), attempt=1).result(30)
+    letters.close()
+    with DeadLetterBox(f"{topic}.dlq", bootstrap) as box:
+        assert box.replay() == 1
+    assert [record.value for record in read_all(topic)] == [value]
+
+
+def test_letters_get_another_producer_when_theirs_is_broken_for_good(
+    make_broker: Callable[..., BrokerThread],
+) -> None:
+    broker = make_broker()
+    topic = broker.create_topic()
+    letters = DeadLetters({"bootstrap.servers": broker.bootstrap})
+    letters.send(Record(topic, 0, 0, b"k", b"one"), ValueError("no"), attempt=1).result(30)
+    broker.faults.error("Produce", "OUT_OF_ORDER_SEQUENCE_NUMBER")
+    failures = 0
+    while True:
+        try:
+            letters.send(Record(topic, 0, 1, b"k", b"two"), ValueError("no"), attempt=1).result(30)
+            break
+        except BrokerError:
+            failures += 1
+            assert failures < 10
+    letters.close()
+    assert failures >= 1
+    with DeadLetterBox(f"{topic}.dlq", broker.bootstrap) as box:
+        assert [letter.value for letter in box.letters()] == [b"one", b"two"]

@@ -20,6 +20,7 @@ from headrace.client.config import Config, connection_settings, merged
 from headrace.client.consumer import Consumer
 from headrace.client.dead_letters import (
     ATTEMPT,
+    FOR_ANY_SIZE,
     OFFSET,
     PARTITION,
     REASON,
@@ -154,7 +155,7 @@ class DeadLetterBox:
         so that ``once`` recognises one that is replayed twice because this was interrupted.
         """
         sizes: dict[str, int] = {}
-        with Producer[bytes, bytes](self._connection) as producer:
+        with Producer[bytes, bytes]({**self._connection, **FOR_ANY_SIZE}) as producer:
 
             def send(letter: DeadLetter) -> None:
                 target = to or letter.origin

@@ -11,7 +11,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 from headrace.client.admin import Admin
+from headrace.client.errors import BrokerError
 from headrace.client.producer import Producer
 from headrace.client.record import Headers, Record, RecordMetadata
 
@@ -22,7 +25,9 @@ REASON, ATTEMPT, TOPIC, PARTITION, OFFSET = (
 )
 _MAX_REASON = 2_000
 _ROOM_FOR_HEADERS = 64 * 1024
-_NO_LIMIT_OF_OUR_OWN = 1_000_000_000
+# Compressed, because the original may have been: the broker counts the bytes that arrive.
+FOR_ANY_SIZE: dict[str, object] = {"compression.type": "zstd", "max.request.size": 1_000_000_000}
+"""Settings of a producer for what some topic has held; its limit is the broker's."""
 
 
 def default_name(topic: str) -> str:
@@ -68,16 +73,23 @@ class DeadLetters:
             if topic not in self._known:
                 self._create(topic, record.topic)
             if self._producer is None:
-                # Compressed, because the original may have been: the broker counts the bytes that arrive.
-                self._producer = Producer(
-                    self._connection,
-                    linger_ms=0,
-                    compression_type="zstd",
-                    max_request_size=_NO_LIMIT_OF_OUR_OWN,
-                )
-        return self._producer.send(
-            topic, record.raw_value, key=record.raw_key, headers=headers_for(record, error, attempt)
-        )
+                self._producer = Producer({**self._connection, **FOR_ANY_SIZE}, linger_ms=0)
+            producer = self._producer
+        try:
+            return producer.send(
+                topic, record.raw_value, key=record.raw_key, headers=headers_for(record, error, attempt)
+            )
+        except BrokerError as problem:
+            if problem.code == KafkaError._FATAL:
+                self._renew(producer)
+            raise
+
+    def _renew(self, broken: Producer[bytes, bytes]) -> None:
+        """An idempotent producer that has lost its place never sends again; the next letter gets another."""
+        with self._preparing:
+            if self._producer is broken:
+                self._producer = None
+        broken.abandon()
 
     def close(self) -> None:
         if self._producer is not None:
