@@ -98,7 +98,7 @@ def test_a_cluster_that_does_not_answer_is_told_in_a_sentence() -> None:
 
 
 async def test_the_asyncio_admin_has_the_same_calls(bootstrap: str, new_topic: NewTopic) -> None:
-    public = {name for name in vars(Admin) if not name.startswith("_")}
+    public = {name for name in vars(Admin) if not name.startswith("_")} - {"librdkafka"}
     assert public <= set(dir(AsyncAdmin))
     name = new_topic(2)
     async with AsyncAdmin(bootstrap) as admin:
@@ -107,3 +107,16 @@ async def test_the_asyncio_admin_has_the_same_calls(bootstrap: str, new_topic: N
         await admin.add_partitions(name, 3)
         with pytest.raises(BrokerError, match="creating topic"):
             await admin.create_topic(name)
+
+
+async def test_closing_twice_is_closing_once_and_after_it_a_sentence() -> None:
+    admin = Admin("127.0.0.1:1")
+    admin.close()
+    admin.close()
+    with pytest.raises(ConfigError, match="the admin is closed"):
+        admin.topics()
+    later = AsyncAdmin("127.0.0.1:1")
+    await later.close()
+    await later.close()
+    with pytest.raises(ConfigError, match="the admin is closed"):
+        await later.topics()

@@ -81,8 +81,8 @@ class Admin:
     def __init__(self, config: Config = None, /, **settings: object) -> None:
         ready, self._timeout = admin_settings(config, settings)
         try:
-            self.librdkafka = AdminClient(cast("dict[str, Any]", ready))
-        except KafkaException as error:
+            self._librdkafka: AdminClient | None = AdminClient(cast("dict[str, Any]", ready))
+        except (KafkaException, TypeError, ValueError) as error:
             raise config_error(error) from error
 
     # Topics
@@ -248,11 +248,17 @@ class Admin:
             for each, future in answers.items()
         }
         late = [partition for partition, offset in found.items() if offset < 0]
-        return {**found, **(self.offsets("latest", late) if late else {})}
+        return {**found, **(self.offsets("latest", late, read_committed=read_committed) if late else {})}
+
+    @property
+    def librdkafka(self) -> AdminClient:
+        if self._librdkafka is None:
+            raise ConfigError("the admin is closed")
+        return self._librdkafka
 
     def close(self) -> None:
         """Nothing to release but librdkafka's threads, which end with the object."""
-        del self.librdkafka
+        self._librdkafka = None
 
     def __enter__(self) -> Self:
         return self

@@ -53,7 +53,7 @@ class AsyncAdmin:
     offsets = _in_thread(Admin.offsets)
 
     async def close(self) -> None:
-        self.sync.close()
+        await asyncio.to_thread(self.sync.close)
 
     async def __aenter__(self) -> Self:
         return self
