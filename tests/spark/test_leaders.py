@@ -1,26 +1,41 @@
 """Reading from a cluster whose leaders move, and from the replica next to the reader."""
 
+from contextlib import closing
+
+import confluent_kafka
+import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
 
 from headrace.spark.batch import BatchReader
-from headrace.spark.cluster import shared_cluster
+from headrace.spark.cluster import Cluster, shared_cluster
 from headrace.spark.options import ReadOptions
 from headrace.spark.read import DataLoss
+from headrace.spark.settings import KafkaSettings
+from headrace.spark.sink_options import WriteOptions
+from headrace.spark.sink_producer import Producer
+from headrace.spark.sink_rows import RowWriter
+from headrace.spark.sink_transactions import Transactions
 from headrace.spark.source import HeadraceSource
 from headrace.testing import cluster as testing
+from headrace.wire.errors import KafkaError
 
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory):
-    selector = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
-    with testing.threads(tmp_path_factory.mktemp("cluster"), 3, selector, racks=("a", "b", "c")) as running:
+    settings = {
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.num.partitions": "6",
+    }
+    with testing.threads(tmp_path_factory.mktemp("cluster"), 3, settings, racks=("a", "b", "c")) as running:
         yield running
 
 
 def filled(brokers):
     topic = brokers.create_topic()
-    producer = Producer({"bootstrap.servers": brokers.bootstrap, "acks": "all", "log_level": 0})
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": brokers.bootstrap, "acks": "all", "log_level": 0}
+    )
     for number in range(30):
         producer.produce(topic, b"%02d" % number * 500)
         assert producer.flush(30) == 0  # a batch of its own
@@ -75,3 +90,25 @@ def test_a_topic_deleted_while_it_is_read_is_data_loss(brokers):
         list(strictly)
     found = begun + values(leniently)
     assert found == sent[: len(found)]
+
+
+def test_a_list_of_open_transactions_that_would_not_be_whole_is_none(brokers):
+    kafka = KafkaSettings.of({"kafka.bootstrap.servers": brokers.bootstrap})
+    options = WriteOptions(kafka, ("value",), brokers.create_topic())
+    with closing(Cluster(kafka)) as cluster:
+        transactions = Transactions(cluster)
+        begun = [transactions.begin(f"task-{number}", 60_000) for number in range(12)]
+        for identity in begun:
+            producer = Producer(cluster, options, identity, transactions)
+            RowWriter(cluster, options, producer).write([pa.record_batch([pa.array([b"row"])], ["value"])])
+        ids = {identity.transactional_id for identity in begun}
+        assert set(transactions.open_ids("task-")) == ids
+        brokers[2].stop()
+        try:
+            with pytest.raises(KafkaError, match="has no leader at the moment"):
+                transactions.open_ids("task-", patience=1)
+        finally:
+            brokers[2].start()
+        assert set(transactions.open_ids("task-")) == ids
+        transactions.end(begun, commit=False)
+        assert transactions.open_ids("task-") == []

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,17 +18,20 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from headrace.spark import ledger
+from headrace.spark import ledger, sink_leftovers
 from headrace.spark.cluster import Cluster
+from headrace.spark.connection import BrokerUnavailable, Connection
 from headrace.spark.ledger import Entry, Ledger, decided
 from headrace.spark.settings import KafkaSettings
-from headrace.spark.sink_commit import BatchCommit, transactional_id
+from headrace.spark.sink_commit import BatchCommit, settle
+from headrace.spark.sink_leftovers import transactional_id
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_producer import Producer
 from headrace.spark.sink_rows import RowWriter
 from headrace.spark.sink_transactions import Identity, State, Transactions
 from headrace.testing.wire import WireClient
 from headrace.wire.errors import KafkaError
+from headrace.wire.messages.list_transactions import ListTransactionsRequest
 from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 TIMEOUT_MS = 60_000
@@ -45,13 +49,13 @@ class Job:
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_topics([NewTopic(query, PARTITIONS)])[query].result(30)
 
-    def write(self, run, rows, tasks, attempt=0):
+    def write(self, run, rows, tasks, attempt=0, query=None):
         """The rows in `tasks` open transactions."""
         options = WriteOptions(self.settings, ("key", "value"), self.topic)
         identities = []
         for task in range(tasks):
             identity = self.transactions.begin(
-                transactional_id(self.query, run, task, attempt), self.timeout_ms
+                transactional_id(query or self.query, run, task, attempt), self.timeout_ms
             )
             producer = Producer(self.cluster, options, identity, self.transactions)
             part = [row.encode() for row in rows[task::tasks]]
@@ -214,6 +218,67 @@ def test_what_dead_tasks_left_open_is_aborted_by_the_next_commit(job):
     failed = job.write("run", ["of a task that was run again"], tasks=1, attempt=1)
     job.commit("run", 1, job.write("run", rows_of(1), tasks=2), repeated=True)
     assert set(job.transactions.states([*orphans, *failed]).values()) == {State.ABORTED}
+    assert job.committed() == sorted(rows_of(0) + rows_of(1))
+
+
+def test_what_a_dead_run_left_open_is_aborted_by_a_batch_without_rows(job):
+    job.commit("dead", 0, job.write("dead", rows_of(0), tasks=2))
+    orphans = job.write("dead", ["orphan"] * 4, tasks=2)  # of the next batch, under the same ids
+    BatchCommit(job.cluster, job.query, "run", TIMEOUT_MS).finish(1)
+    assert set(job.transactions.states(orphans).values()) == {State.ABORTED}
+    assert job.committed() == sorted(rows_of(0))
+
+
+def test_what_could_not_be_aborted_while_brokers_were_away_is_aborted_by_a_later_batch(job, monkeypatch):
+    monkeypatch.setattr(sink_leftovers, "_AFTER_TROUBLE", 0)
+    orphans = job.write("dead", ["orphan"] * 4, tasks=2)
+    hasty = KafkaSettings.of(
+        {"kafka.bootstrap.servers": job.bootstrap, "kafka.default.api.timeout.ms": "500"}
+    )
+    really_send = Connection.send
+
+    def send(connection, request, version):
+        if isinstance(request, ListTransactionsRequest):
+            raise BrokerUnavailable("nobody is there")
+        return really_send(connection, request, version)
+
+    with closing(Cluster(hasty)) as cluster:
+        driver = BatchCommit(cluster, job.query, "run", TIMEOUT_MS)
+        with monkeypatch.context() as away:
+            away.setattr(Connection, "send", send)
+            driver.commit(0, job.write("run", rows_of(0), tasks=2))
+        assert set(job.transactions.states(orphans).values()) == {State.OPEN}
+        driver.commit(1, job.write("run", rows_of(1), tasks=2))
+    assert set(job.transactions.states(orphans).values()) == {State.ABORTED}
+    assert job.committed() == sorted(rows_of(0) + rows_of(1))
+
+
+def test_what_a_task_begins_after_the_death_of_its_driver_is_aborted_by_a_later_batch(job, monkeypatch):
+    monkeypatch.setattr(sink_leftovers, "_BETWEEN_LOOKS", 0)
+    job.commit("run", 0, job.write("run", rows_of(0), tasks=2))
+    late = job.write("dead", ["orphan"] * 4, tasks=2)
+    job.commit("run", 1, job.write("run", rows_of(1), tasks=2))
+    assert set(job.transactions.states(late).values()) == {State.ABORTED}
+    assert job.committed() == sorted(rows_of(0) + rows_of(1))
+
+
+def test_of_a_query_that_was_stopped_the_recorded_batch_is_committed_and_the_rest_aborted(job):
+    job.commit("run", 0, job.write("run", rows_of(0), tasks=2))
+    recorded = job.write("run", rows_of(1), tasks=2)
+    record(job, "run", 1, recorded)
+    orphans = job.write("run", ["orphan"] * 4, tasks=2, attempt=1)
+    other = job.write("run", ["of a query that runs"], tasks=1, query="other")
+    settle(job.cluster, [job.query])
+    assert job.transactions.states(recorded + orphans + other) == {
+        **dict.fromkeys(recorded, State.COMMITTED),
+        **dict.fromkeys(orphans, State.ABORTED),
+        **dict.fromkeys(other, State.OPEN),
+    }
+    orphans = job.write("run", ["orphan"] * 4, tasks=2)  # of the next batch, under the ids of the last
+    settle(job.cluster, [job.query])
+    assert set(job.transactions.states(orphans).values()) == {State.ABORTED}
+    job.transactions.end(other, commit=False)
+    job.commit("again", 1, job.write("again", rows_of(1), tasks=3))
     assert job.committed() == sorted(rows_of(0) + rows_of(1))
 
 

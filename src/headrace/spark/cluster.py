@@ -144,10 +144,18 @@ class Cluster:
                 reasons.append(str(error))
         raise BrokerUnavailable("; ".join(reasons) or "no broker is named")
 
-    def brokers(self) -> list[tuple[str, int]]:
-        """Where the brokers are, asked anew."""
-        self._ask_topics([])
-        return list(self._nodes.values())
+    def leaders_of(self, name: str) -> Topic | None:
+        """A topic as it is led now, asked once; None where it is not there, or not for this user to see."""
+        try:
+            return self._ask_topics([name]).get(name)
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                raise
+            return None
+
+    def brokers(self) -> list[int]:
+        """The ids of the brokers that were alive when metadata was last asked for."""
+        return sorted(self._nodes)
 
     def connection(self, address: tuple[str, int]) -> Connection:
         found = self._connections.get(address)
@@ -259,7 +267,8 @@ class Cluster:
                 else:
                     unknown_since = None
                 if now + pause > deadline:
-                    raise _told(what, allowed, error) from None
+                    setting = " (kafka.default.api.timeout.ms)" if patience is None else ""
+                    raise _told(f"{what} within {allowed:g} s{setting}", error) from None
             self._topics.clear()
             if forget is not None:
                 forget()
@@ -270,8 +279,8 @@ class Cluster:
         return ",".join(f"{host}:{port}" for host, port in self.settings.bootstrap)
 
 
-def _told(what: str, seconds: float, error: BrokerUnavailable | KafkaError) -> Exception:
-    sentence = f"Could not {what} within {seconds:g} s (kafka.default.api.timeout.ms): {error}"
+def _told(what: str, error: BrokerUnavailable | KafkaError) -> Exception:
+    sentence = f"Could not {what}: {error}"
     return KafkaError(error.code, sentence) if isinstance(error, KafkaError) else BrokerUnavailable(sentence)
 
 

@@ -23,7 +23,8 @@ from pyspark.sql.types import StructType
 from headrace.spark.cluster import shared_cluster
 from headrace.spark.connection import BrokerUnavailable
 from headrace.spark.settings import SettingsError
-from headrace.spark.sink_commit import BatchCommit, transactional_id
+from headrace.spark.sink_commit import BatchCommit
+from headrace.spark.sink_leftovers import transactional_id
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_producer import Producer
 from headrace.spark.sink_rows import RowWriter
@@ -59,9 +60,7 @@ class WrittenInTransaction(WriterCommitMessage):
     """Another attempt of the task may have left a transaction open."""
 
 
-def batch_writer(
-    options: Mapping[str, str], schema: StructType, overwrite: bool, instance: str
-) -> DataSourceArrowWriter:
+def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
     if overwrite:
         raise SettingsError(
             "Save mode Overwrite not allowed for Kafka: a topic is only ever appended to. Use mode('append')."
@@ -69,16 +68,17 @@ def batch_writer(
     if str({name.lower(): value for name, value in options.items()}.get("exactlyonce")).lower() == "true":
         from headrace.spark.sink_foreach import ForeachBatchWriter
 
-        return ForeachBatchWriter(stream_writer(options, schema, overwrite, instance))
+        return ForeachBatchWriter(stream_writer(options, schema, overwrite, None))
     return BatchWriter(WriteOptions.of(options, schema, streaming=False))
 
 
 def stream_writer(
-    options: Mapping[str, str], schema: StructType, overwrite: bool, instance: str
+    options: Mapping[str, str], schema: StructType, overwrite: bool, instance: str | None
 ) -> StreamWriter:
     """`overwrite` is Spark's word for output mode complete: each batch appends the whole result.
 
-    `instance` is the same for all commits and aborts of one start of a query, and for nothing else.
+    `instance` is the same for all commits and aborts of one start of a query, and for nothing else; None where there is
+    a new one for every batch.
     """
     return StreamWriter(WriteOptions.of(options, schema, streaming=True), instance)
 
@@ -97,7 +97,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    def __init__(self, options: WriteOptions, instance: str) -> None:
+    def __init__(self, options: WriteOptions, instance: str | None) -> None:
         self._options = options
         self._instance = instance
 
@@ -133,14 +133,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
         told = [message for message in messages if isinstance(message, WrittenInTransaction)]
         if not told:
             return
-        first = self._instance not in _runs
-        _runs[self._instance] = (told[0].query, told[0].run)
+        if self._instance is not None:
+            _runs[self._instance] = (told[0].query, told[0].run)
         written = [message.identity for message in told if message.identity is not None]
+        repeated = any(message.repeated for message in told)
         batches = self._batches(told[0].query, told[0].run)
         if written:
-            batches.commit(batchId, written, repeated=any(message.repeated for message in told))
-        elif first:
-            batches.finish(batchId)
+            batches.commit(batchId, written, repeated=repeated)
+        else:
+            batches.finish(batchId, repeated=repeated)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         told = [message for message in messages if isinstance(message, WrittenInTransaction)]
@@ -148,12 +149,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
             # Every task was done, so it is the commit that failed, perhaps after the list was recorded. Whether the
             # batch stands is for the next run to find out.
             return
-        query, run = (told[0].query, told[0].run) if told else _runs.get(self._instance, (None, None))
-        if query is None or run is None:
+        known = (told[0].query, told[0].run) if told else _runs.get(self._instance or "")
+        if known is None:
             return
         written = [message.identity for message in told if message.identity is not None]
         try:
-            self._batches(query, run).abort(written, len(messages))
+            self._batches(*known).abort(written, len(messages))
         except (BrokerUnavailable, KafkaError) as error:
             log.warning("headrace: transactions of batch %d stay open until they expire: %s", batchId, error)
 

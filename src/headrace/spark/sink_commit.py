@@ -4,74 +4,80 @@
 2. See that every transaction is still open; record the list; if another run recorded the batch first, it has won.
 3. Commit the transactions, then mark the entry finished.
 
-A crash before 2 leaves open transactions that nobody will commit; a crash after it leaves a list that the next run
-finishes. What earlier attempts left open is aborted by the first commit of a run, so that readers of committed records
-need not wait for its timeout.
+A crash before 2 leaves open transactions that nobody will commit (`sink_leftovers` ends them with the next batch); a
+crash after it leaves a list that the next run finishes.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from headrace.spark.cluster import Cluster
 from headrace.spark.connection import BrokerUnavailable
 from headrace.spark.ledger import TOPIC, Entry, Ledger, View, decided
+from headrace.spark.sink_leftovers import PREFIX, SHORT_PATIENCE, LeftOvers, of_query, transactional_id
+from headrace.spark.sink_options import TRANSACTION_TIMEOUT_MS
 from headrace.spark.sink_transactions import Identity, State, Transactions
 from headrace.wire.errors import ErrorCode, KafkaError
 
 log = logging.getLogger(__name__)
 
-PREFIX = "headrace-spark"
-
-
-def transactional_id(query: str, run: str, partition: int, attempt: int) -> str:
-    """Of one attempt of a task. Batches of a run use the same ids again, so brokers remember only a few."""
-    return f"{PREFIX}-{query}-{run}-{partition}.{attempt}"
-
 
 class BatchCommit:
     def __init__(self, cluster: Cluster, query: str, run: str, timeout_ms: int) -> None:
+        self._cluster = cluster
         self._transactions = Transactions(cluster)
-        self._ledger = Ledger(cluster, query)
+        self._left_overs = LeftOvers(cluster, query, run)
         self._query = query
         self._run = run
         self._timeout_ms = timeout_ms
+
+    @functools.cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self._cluster, self._query)
 
     def commit(self, batch: int, written: Sequence[Identity], *, repeated: bool = False) -> None:
         """`repeated`: some task ran more than once, and an attempt may have left a transaction open."""
         view = self._ledger.read()
         first = self._run not in view.entries
-        entry = self._settle(batch, written, view)
-        try:
-            if first or repeated:
-                self._abort_others(entry)
-            if first:
-                self._forget_earlier_runs(batch, view)
-        except (BrokerUnavailable, KafkaError) as error:
-            log.warning(
-                "headrace: left-overs of earlier runs of query %s stay for now: %s", self._query, error
-            )
+        self._settle(batch, written, view)
+        if self._left_overs.are_due(repeated=repeated):
+            self._left_overs.end(_listed(view, batch), repeated=repeated)
+        if first:
+            self._forget_earlier_runs(batch, view)
 
-    def finish(self, batch: int) -> None:
+    def finish(self, batch: int, *, repeated: bool = False) -> None:
         """A batch came without rows; if it had some when it was run before, and was recorded then, it stands."""
+        if not self._left_overs.are_due(repeated=repeated):
+            return
         view = self._ledger.read()
         found = decided(view.entries)
         if found is not None and found.batch == batch and found.run != self._run:
             self._finish(found, view)
+        self._left_overs.end(_listed(view, batch), repeated=repeated)
 
     def abort(self, written: Sequence[Identity], tasks: int) -> None:
         """Abort a batch that was never committed: what tasks have told of, and what others of them may have begun."""
         self._transactions.end(written, commit=False)
         told = {identity.transactional_id for identity in written}
         likely = {transactional_id(self._query, self._run, task, 0) for task in range(tasks)}
-        found = likely | set(self._transactions.open_ids(f"{PREFIX}-{self._query}-{self._run}-"))
-        self._transactions.take_over(found - told, self._timeout_ms)
+        begun = self._transactions.open_ids(of_query(self._query) + self._run + "-", SHORT_PATIENCE)
+        self._transactions.fence((likely | set(begun)) - told)
 
-    def _settle(self, batch: int, written: Sequence[Identity], view: View) -> Entry:
-        """Bring the batch to its one end; the entry that stands for it."""
+    def settle(self) -> None:
+        """After the last run: commit the batch that was recorded, abort all else."""
+        view = self._ledger.read()
+        found = decided(view.entries)
+        if found is not None:
+            self._finish(found, view)
+        self._left_overs.abort(set(), SHORT_PATIENCE)
+
+    def _settle(self, batch: int, written: Sequence[Identity], view: View) -> None:
+        """Bring the batch to its one end."""
         found = decided(view.entries)
         replaces = -1
         if found is not None and found.batch >= batch:
@@ -83,7 +89,7 @@ class BatchCommit:
                 self._abort(written, found)
                 if found.batch == batch and self._run not in view.entries:
                     self._mark_finished(found, view)
-                return found
+                return
             replaces = found.recorded
         self._require_open(batch, written)
         mine = self._ledger.append(
@@ -96,10 +102,8 @@ class BatchCommit:
             if winner.batch == batch and not self._finish(winner, view):
                 raise self._timed_out(batch)
             self._abort(written, winner)
-            return winner
-        if not self._finish(mine, view):
+        elif not self._finish(mine, view):
             raise self._timed_out(batch)
-        return mine
 
     def _refuse_second_write(self, batch: int, written: Sequence[Identity], view: View) -> None:
         """A run that has brought a batch to its end comes with more rows of it: foreachBatch may write several times."""
@@ -155,23 +159,17 @@ class BatchCommit:
     def _abort(self, written: Sequence[Identity], winner: Entry) -> None:
         self._transactions.end([one for one in written if one not in winner.transactions], commit=False)
 
-    def _abort_others(self, entry: Entry) -> None:
-        """Abort what other attempts and earlier runs of the query have left open, and fence them."""
-        ours = {identity.transactional_id for identity in entry.transactions}
-        left = set(self._transactions.open_ids(f"{PREFIX}-{self._query}-")) - ours
-        if left:
-            log.warning(
-                "headrace: aborting %d transactions that earlier attempts of query %s left open",
-                len(left),
-                self._query,
-            )
-            self._transactions.take_over(left, self._timeout_ms)
-
     def _forget_earlier_runs(self, batch: int, view: View) -> None:
         """Not those that recorded this batch, too: which of them has won must stay known until the next."""
         old = [run for run, entry in view.entries.items() if entry.batch < batch and run != self._run]
-        if old:
+        if not old:
+            return
+        try:
             self._ledger.forget(old, view)
+        except (BrokerUnavailable, KafkaError) as error:
+            log.warning(
+                "headrace: %d old entries of query %s stay in %s: %s", len(old), self._query, TOPIC, error
+            )
 
     def _timed_out(self, batch: int) -> KafkaError:
         return KafkaError(
@@ -191,6 +189,31 @@ class BatchCommit:
             "with the committed part twice, start the query once with exactlyOnce=false; to prevent this, start "
             f"queries again within kafka.transaction.timeout.ms. The topic {TOPIC} has the list.",
         )
+
+
+def _listed(view: View, batch: int) -> set[str]:
+    """Transactional ids of a list that is recorded and not known to be committed; Spark is done with earlier batches."""
+    found = decided(view.entries)
+    if found is None or found.finished or found.batch < batch:
+        return set()
+    return {identity.transactional_id for identity in found.transactions}
+
+
+def settle(cluster: Cluster, queries: Iterable[str]) -> None:
+    """End what queries that were stopped have left open, so that readers of committed records need not wait for their
+    next run. What cannot be ended now is told, and that run ends it."""
+    transactions = Transactions(cluster)
+    try:
+        if not transactions.offered(SHORT_PATIENCE):
+            return
+        left = transactions.open_ids(f"{PREFIX}-", SHORT_PATIENCE)
+        for query in queries:
+            if any(transactional_id.startswith(of_query(query)) for transactional_id in left):
+                found = decided(Ledger(cluster, query).read().entries)
+                run = "" if found is None else found.run
+                BatchCommit(cluster, query, run, TRANSACTION_TIMEOUT_MS).settle()
+    except (BrokerUnavailable, KafkaError) as error:
+        log.warning("headrace: transactions of stopped queries stay open until they expire: %s", error)
 
 
 def _in(states: Mapping[Identity, State], wanted: State) -> list[Identity]:

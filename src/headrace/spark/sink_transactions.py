@@ -35,9 +35,12 @@ FEATURE = "transaction.version"
 IMPLICIT = 2
 """From this level on partitions join a transaction by being written to, and ending it raises the epoch (KIP-890)."""
 
+STATE_TOPIC = "__transaction_state"
+"""Who leads a partition of it coordinates the transactional ids that belong there."""
+
 _LAST_EPOCH = 32767
-_LISTING_PATIENCE = 10.0
-"""Seconds to ask for left-overs: they expire by themselves, and a batch waits."""
+_FENCING_TIMEOUT_MS = 1000
+"""Of a transaction that nobody will begin; any that a broker allows."""
 
 _ENDED_OTHERWISE = frozenset(
     {
@@ -72,9 +75,9 @@ class Transactions:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def offered(self) -> bool:
+    def offered(self, patience: float | None = None) -> bool:
         """Whether the brokers have all that a write exactly once needs (Kafka 3.0 or newer)."""
-        connection = self._cluster.retry("reach a broker", self._cluster.any_broker)
+        connection = self._cluster.retry("reach a broker", self._cluster.any_broker, patience=patience)
         needed = (InitProducerIdRequest, EndTxnRequest, DescribeTransactionsRequest, ListTransactionsRequest)
         return all(connection.offers(request, 0) for request in needed)
 
@@ -105,6 +108,10 @@ class Transactions:
             transactional_id: Identity(transactional_id, reply.producer_id, reply.producer_epoch)
             for transactional_id, reply in replies.items()
         }
+
+    def fence(self, transactional_ids: Iterable[str]) -> None:
+        """Abort what is open under these ids, and let whoever began it end nothing any more."""
+        self.take_over(transactional_ids, _FENCING_TIMEOUT_MS)
 
     def add_partitions(self, identity: Identity, partitions: Iterable[tuple[str, int]]) -> None:
         """Tell the coordinator what will be written to, where it does not find out by itself."""
@@ -173,16 +180,24 @@ class Transactions:
             )
         return found
 
-    def open_ids(self, prefix: str) -> list[str]:
-        """Transactional ids with this beginning whose transactions are open, on any broker."""
+    def open_ids(self, prefix: str, patience: float | None = None) -> list[str]:
+        """Transactional ids with this beginning whose transactions are open, whoever coordinates them."""
         return self._cluster.retry(
-            "list the open transactions", lambda: self._open_ids(prefix), patience=_LISTING_PATIENCE
+            "list the open transactions", lambda: self._open_ids(prefix), patience=patience
         )
 
     def _open_ids(self, prefix: str) -> list[str]:
+        """A broker lists what it coordinates at that moment, and says nothing of what has no coordinator: the list is
+        whole only if every partition of the state has a leader and none moved while they were asked."""
+        led = self._cluster.leaders_of(STATE_TOPIC)
+        if led is not None and not set(led.leaders.values()) <= set(self._cluster.brokers()):
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                f"a partition of {STATE_TOPIC} has no leader at the moment",
+            )
         found: list[str] = []
-        for address in self._cluster.brokers():
-            connection = self._cluster.connection(address)
+        for node in self._cluster.brokers() if led is None else sorted(set(led.leaders.values())):
+            connection = self._cluster.node(node)
             reply = connection.call(ListTransactionsRequest(["Ongoing"]), ListTransactionsResponse)
             _check(reply.error_code, f"listing the transactions of the broker at {connection.address}")
             found += [
@@ -190,6 +205,10 @@ class Transactions:
                 for entry in reply.transaction_states
                 if entry.transactional_id.startswith(prefix)
             ]
+        if self._cluster.leaders_of(STATE_TOPIC) != led:
+            raise KafkaError(
+                ErrorCode.NOT_COORDINATOR, f"a partition of {STATE_TOPIC} got another leader meanwhile"
+            )
         return found
 
     def _ask_each(
@@ -203,6 +222,8 @@ class Transactions:
         """One request for each id, all on their way at once; again for those whose coordinator moves or is busy."""
         done: dict[str, R] = {}
         wanted = list(dict.fromkeys(transactional_ids))
+        if not wanted:
+            return done
 
         def ask() -> dict[str, R]:
             left = [transactional_id for transactional_id in wanted if transactional_id not in done]

@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 )
 
 from headrace.spark.options import ReadOptions, read_columns
+from headrace.spark.settings import SettingsError
 
 _TYPES: dict[str, DataType] = {
     "key": BinaryType(),
@@ -56,19 +57,30 @@ class HeadraceSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         from headrace.spark.batch import batch_reader
 
+        self._refuse_other_schema(schema)
         return batch_reader(ReadOptions.of(self.options, streaming=False), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from headrace.spark.stream import StreamReader
 
+        self._refuse_other_schema(schema)
         return StreamReader(ReadOptions.of(self.options, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from headrace.spark.sink import batch_writer
 
-        return batch_writer(self.options, schema, overwrite, self._instance)
+        return batch_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from headrace.spark.sink import stream_writer
 
         return stream_writer(self.options, schema, overwrite, self._instance)
+
+    def _refuse_other_schema(self, schema: StructType) -> None:
+        """Spark asks with a schema of the user's, where there is one."""
+        own = self.schema()
+        if [(each.name, each.dataType) for each in schema] != [(each.name, each.dataType) for each in own]:
+            raise SettingsError(
+                "Kafka source has a fixed schema and cannot be set with a custom one: take .schema(…) away, and choose "
+                "columns with the option 'columns' or decode them with DataFrame functions."
+            )
