@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,10 +84,10 @@ def run_project(wish: Wish) -> None:
         with state.held():
             state.write(project.name, "starting", [])
             try:
-                with _session(project, run, wish.master, wish.conf) as spark:
+                with ExitStack() as afterwards, _session(project, run, wish.master, wish.conf) as spark:
                     pipeline = prepare(project, spark, run)
                     _make_ready(pipeline, wish)
-                    _fly(pipeline, wish, state)
+                    _fly(pipeline, wish, state, afterwards)
             except ProjectBroken as broken:
                 state.write(project.name, "failed", [], error=str(broken))
                 raise Failure(_all(broken.problems)) from None
@@ -128,7 +128,7 @@ def _make_ready(pipeline: Pipeline, wish: Wish) -> None:
     for name in wish.reset:
         if name not in steps:
             raise Misuse(f"There is no flow '{name}' to reset.{did_you_mean(name, steps)}")
-        pipeline.checkpoints.reset(steps[name])
+        pipeline.reset(steps[name])
     problems = pipeline.missing_topics() + pipeline.checkpoints.problems(pipeline.steps)
     if problems:
         raise Failure(_all(problems))
@@ -136,7 +136,7 @@ def _make_ready(pipeline: Pipeline, wish: Wish) -> None:
         output.note(f"Created topic {name}.")
 
 
-def _fly(pipeline: Pipeline, wish: Wish, state: Any) -> None:
+def _fly(pipeline: Pipeline, wish: Wish, state: Any, afterwards: ExitStack) -> None:
     from headrace.cli.pipeline_view import show
     from headrace.pipelines.runner import Runner
 
@@ -149,6 +149,7 @@ def _fly(pipeline: Pipeline, wish: Wish, state: Any) -> None:
         interval=wish.interval,
         refresh=wish.refresh,
     )
+    afterwards.callback(runner.settle)
     name, began = pipeline.project.name, time.time()
 
     def keep(word: str) -> None:

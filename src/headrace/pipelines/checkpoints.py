@@ -14,6 +14,7 @@ from headrace.pipelines.fingerprint import Fingerprint, difference, fingerprint
 from headrace.pipelines.resolve import Step
 
 _NOTE = "headrace.json"
+_METADATA = "metadata"  # Spark's own
 
 
 class Checkpoints:
@@ -55,13 +56,22 @@ class Checkpoints:
         system, path = self._place(self.location(step))
         system.delete(path, True)
 
+    def query_id(self, step: Step) -> str | None:
+        """The id that Spark gave the flow's query; None when it has never run."""
+        found = self._read(step, _METADATA)
+        return None if found is None else str(found["id"])
+
     def _note(self, step: Step) -> Fingerprint | None:
-        system, path = self._place(f"{self.location(step)}/{_NOTE}")
+        return cast("Fingerprint | None", self._read(step, _NOTE))
+
+    def _read(self, step: Step, file: str) -> Any:
+        """What a file of the checkpoint holds as JSON; None when it is not there."""
+        system, path = self._place(f"{self.location(step)}/{file}")
         if not system.exists(path):
             return None
         stream = system.open(path)
         try:
-            return cast("Fingerprint", json.loads(bytes(stream.readAllBytes())))
+            return json.loads(bytes(stream.readAllBytes()))
         finally:
             stream.close()
 

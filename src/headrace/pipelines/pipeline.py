@@ -16,6 +16,7 @@ from headrace.pipelines.errors import Problem, ProjectBroken
 from headrace.pipelines.graph import Graph
 from headrace.pipelines.project import Project
 from headrace.pipelines.resolve import Resolver, Step
+from headrace.pipelines.settling import settle
 from headrace.pipelines.tables import Tables
 from headrace.pipelines.topics import Topic
 
@@ -63,6 +64,13 @@ class Pipeline:
                     there.add(name)
                     created.append(name)
         return created
+
+    def reset(self, step: Step) -> None:
+        """Have a flow begin anew. What its last run has left open, no later one would end: it is another query then."""
+        query = self.checkpoints.query_id(step)
+        if query is not None:
+            settle(self.run, [query])
+        self.checkpoints.reset(step)
 
     def _own_topics(self) -> Iterator[tuple[str, Topic]]:
         """What this run may create, by the name it has in this version."""

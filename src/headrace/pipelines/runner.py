@@ -24,6 +24,7 @@ from headrace.pipelines.elements import TopicFlow
 from headrace.pipelines.errors import PipelineError
 from headrace.pipelines.progress import FlowStatus, Meter
 from headrace.pipelines.resolve import Step
+from headrace.pipelines.settling import settle
 from headrace.pipelines.source import group_of
 from headrace.pipelines.spark_errors import is_transient, sentence
 from headrace.pipelines.tables import Tables, quoted_name
@@ -43,6 +44,7 @@ class Flight:
     meter: Meter
     group: str | None  # where it commits how far it is
     query: Any = None
+    query_id: str | None = None  # of the last query that wrote to a topic
     work: Future[None] | None = None  # a materialized view being computed
     failures: int = 0  # since the last batch that was completed
     failing_since: float = 0.0
@@ -121,6 +123,12 @@ class Runner:
         for flight in self.flights:
             self._take_lag(flight)
 
+    def settle(self) -> None:
+        """End what the queries had open when they were stopped, so that no reader waits for the next run. Only when
+        Spark's session is closed: until then, a process of Spark's may be about to commit it."""
+        unfinished = [flight for flight in self.flights if not flight.is_done]
+        settle(self.run, [flight.query_id for flight in unfinished if flight.query_id is not None])
+
     def _look_after(self, flight: Flight) -> None:
         if flight.query is not None:
             is_active = flight.query.isActive  # asked first, so that the last batch is counted, too
@@ -179,6 +187,7 @@ class Runner:
         else:
             assert isinstance(step.target, TableOutput)
             flight.query = writer.toTable(quoted_name(step.target.name))
+        flight.query_id = str(flight.query.id) if isinstance(step.target, Sink) else None
         flight.status.state = "running"
 
     def _ended(self, flight: Flight) -> None:
