@@ -1,6 +1,10 @@
-"""Projects written into a directory and run to their end."""
+"""Projects written into a directory and run to their end, in this process or as commands of their own."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import textwrap
 import time
 
@@ -9,6 +13,7 @@ import pytest
 from headrace.client import Admin, Producer
 from headrace.client.record import TopicPartition
 from headrace.client.scan import scan
+from headrace.testing.process import BrokerProcess
 
 SPEC = """
 name: {name}
@@ -85,6 +90,96 @@ def run_once(prepared):
         return {status.flow: status for status in runner.statuses}
 
     return run
+
+
+@pytest.fixture
+def write_doubling(write_project):
+    """Write a project that doubles numbers and sums them up by their last digit, in small batches."""
+    flow = """
+        from headrace import pipelines as hp
+
+        numbers = hp.topic("numbers", "n BIGINT", options={"maxOffsetsPerTrigger": "150"})
+
+        @hp.topic("doubled", key="n")
+        def doubled():
+            return numbers.stream().selectExpr("n", "2 * n AS twice")
+
+        @hp.table("sums", key="last")
+        def sums():
+            return numbers.stream().selectExpr("n % 10 AS last", "n").groupBy("last").sum("n").toDF("last", "total")
+    """
+    return lambda name: write_project({"flow.py": flow}, name)
+
+
+@pytest.fixture
+def own_broker(tmp_path):
+    """A broker in a process of its own, which may be killed and started again."""
+    broker = BrokerProcess(tmp_path / "broker").start()
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture
+def own_cluster(own_broker):
+    return Cluster(own_broker.bootstrap)
+
+
+@pytest.fixture
+def commands(own_broker):
+    running = Commands(own_broker.bootstrap)
+    yield running
+    for process in running.started:
+        running.kill(process)
+
+
+class Commands:
+    """`headrace pipeline …`, each in a process of its own."""
+
+    def __init__(self, bootstrap):
+        self.environment = {
+            **os.environ,
+            "HEADRACE_BOOTSTRAP": bootstrap,
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        self.started = []
+
+    def start(self, root, *arguments, **environment):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headrace.cli", "pipeline", *arguments],
+            cwd=root,
+            env={**self.environment, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    def ask(self, root, *arguments):
+        """What it prints until it ends, which it does well."""
+        process = self.start(root, *arguments)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        return out
+
+    def kill(self, process):
+        """The command and the JVM it has started, at once and without a word."""
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait(30)
+        process.stdout.close()
+        process.stderr.close()
+
+    def wait(self, condition, process, seconds=300, pause=0.2):
+        """Until it holds, while the process works on it."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline, "it takes too long"
+            time.sleep(pause)
 
 
 @pytest.fixture

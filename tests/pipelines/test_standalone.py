@@ -5,91 +5,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import pyspark
 import pytest
 
-from headrace.testing.process import BrokerProcess
-
-FLOW = """
-    from headrace import pipelines as hp
-
-    numbers = hp.topic("numbers", "n BIGINT", options={"maxOffsetsPerTrigger": "150"})
-
-    @hp.topic("doubled", key="n")
-    def doubled():
-        return numbers.stream().selectExpr("n", "2 * n AS twice")
-
-    @hp.table("sums", key="last")
-    def sums():
-        return numbers.stream().selectExpr("n % 10 AS last", "n").groupBy("last").sum("n").toDF("last", "total")
-"""
-COUNT = 600
-
 
 @pytest.fixture
-def own_broker(tmp_path):
-    broker = BrokerProcess(tmp_path / "broker").start()
-    yield broker
-    broker.kill()
-
-
-@pytest.fixture
-def pipeline(tmp_path):
-    """`pipeline(root, "run", …)` starts the command; whatever is left of it is killed at the end."""
-    started = []
-
-    def start(root, *arguments, bootstrap, **environment):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "headrace.cli", "pipeline", *arguments],
-            cwd=root,
-            env={
-                **os.environ,
-                "HEADRACE_BOOTSTRAP": bootstrap,
-                "PYSPARK_PYTHON": sys.executable,
-                **environment,
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        kill(process)
-
-
-def kill(process):
-    """The command and the JVM it has started, at once and without a word."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait(30)
-    process.stdout.close()
-    process.stderr.close()
-
-
-def totals(count):
-    return {last: sum(range(last, count, 10)) for last in range(10)}
-
-
-def wait_for(condition, process, seconds=300):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "it takes too long"
-        time.sleep(0.2)
-
-
-@pytest.fixture
-def standalone(tmp_path):
+def standalone(tmp_path, commands):
     """A Spark cluster on this machine: a master and two workers, each a process of its own."""
     home = Path(pyspark.__file__).parent
     environment = {
@@ -116,7 +40,7 @@ def standalone(tmp_path):
         return process
 
     def said(name, text, process):
-        wait_for(lambda: text in (tmp_path / f"{name}.log").read_text(), process, 120)
+        commands.wait(lambda: text in (tmp_path / f"{name}.log").read_text(), process, 120)
         return (tmp_path / f"{name}.log").read_text()
 
     master = start("master", "master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
@@ -146,12 +70,11 @@ def standalone(tmp_path):
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_pipeline_runs_on_a_cluster_of_two_workers(
-    write_project, own_broker, pipeline, cluster, standalone, tmp_path
+    write_doubling, own_cluster, commands, standalone, tmp_path
 ):
-    cluster = type(cluster)(own_broker.bootstrap)
-    cluster.create("numbers", partitions=2)
-    cluster.send("numbers", *({"n": n} for n in range(100)), b"poison")
-    root = write_project({"flow.py": FLOW}, "clustered")
+    own_cluster.create("numbers", partitions=2)
+    own_cluster.send("numbers", *({"n": n} for n in range(100)), b"poison")
+    root = write_doubling("clustered")
     settings = {
         "spark.executor.memory": "512m",
         "spark.sql.shuffle.partitions": "2",
@@ -159,21 +82,14 @@ def test_a_pipeline_runs_on_a_cluster_of_two_workers(
         "spark.driver.bindAddress": "127.0.0.1",
     }
     conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    ran = pipeline(
-        root,
-        "run",
-        "--once",
-        "--json",
-        "--master",
-        standalone,
-        *conf,
-        bootstrap=own_broker.bootstrap,
-        SPARK_LOCAL_IP="127.0.0.1",
+    ran = commands.start(
+        root, "run", "--once", "--json", "--master", standalone, *conf, SPARK_LOCAL_IP="127.0.0.1"
     )
     out, err = ran.communicate(timeout=600)
     assert ran.returncode == 0, err
     assert {flow["state"] for flow in json.loads(out.splitlines()[-1])["flows"]} == {"done"}
-    assert Counter(row["n"] for row in cluster.rows("doubled")) == Counter(range(100))
-    assert {row["last"]: row["total"] for row in cluster.rows("sums")} == totals(100)
+    assert Counter(row["n"] for row in own_cluster.rows("doubled")) == Counter(range(100))
+    totals = {last: sum(range(last, 100, 10)) for last in range(10)}
+    assert {row["last"]: row["total"] for row in own_cluster.rows("sums")} == totals
     workers = {path.name for path in tmp_path.glob("worker-[12]") if any(path.glob("app-*/*"))}
     assert workers == {"worker-1", "worker-2"}
