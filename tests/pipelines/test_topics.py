@@ -264,3 +264,27 @@ def test_every_format_is_read_and_written(write_project, run_once, cluster):
         for name in ("readings", "moments", "lines")
     }
     assert letters == {"readings": [b"\x02"], "moments": [b"\x0a\xff"], "lines": [b"\xff\xfe"]}
+
+
+def test_what_others_write_into_a_topic_of_the_pipeline_and_cannot_be_decoded_is_counted(
+    write_project, run_once, cluster
+):
+    flows = """
+        from headrace import pipelines as hp
+
+        numbers = hp.topic("chain.numbers", "n BIGINT", partitions=1)
+
+        @hp.topic("chain.doubled")
+        def doubled():
+            return numbers.stream().selectExpr("2 * n AS n")
+
+        @hp.topic("chain.fourfold")
+        def fourfold():
+            return doubled.stream().selectExpr("2 * n AS n")
+    """
+    cluster.create("chain.numbers", "chain.doubled")
+    cluster.send("chain.numbers", {"n": 1})
+    cluster.send("chain.doubled", b"not a number", {"n": 5})
+    status = run_once(write_project({"flows.py": flows}, "chain"))
+    assert sorted(row["n"] for row in cluster.rows("chain.fourfold")) == [4, 10]
+    assert status["fourfold"].dropped == 1

@@ -1,6 +1,7 @@
 """Options as the official connector takes them; what cannot be meant is refused in one sentence."""
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.spark.offsets import EARLIEST, LATEST, TopicPartition
 from headrace.spark.options import ReadOptions
@@ -49,6 +50,18 @@ def test_columns_keep_the_order_of_the_schema():
     assert HeadraceSource({"includeHeaders": "true"}).schema().fieldNames()[-1] == "headers"
 
 
+def test_the_schema_is_fixed():
+    source = HeadraceSource({**BASE, "subscribe": "t", "columns": "value"})
+    source.reader(source.schema())
+    for ask in (source.reader, source.streamReader):
+        with pytest.raises(SettingsError, match="fixed schema and cannot be set with a custom one"):
+            ask(StructType([StructField("value", StringType())]))
+
+
+def test_an_end_before_the_start_may_be_believed_at_once():
+    assert options(**{"fetchOffset.numRetries": "0"}).fetch_retries == 0
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -63,6 +76,8 @@ def test_columns_keep_the_order_of_the_schema():
         ({"startingOffsets": '{"t":{"0":-3}}'}, "Expected e.g."),
         ({"startingTimestamp": "noon"}, "Expected a single long value"),
         ({"endingTimestamp": "-3"}, "Expected a single long value"),
+        ({"startingOffsetsByTimestamp": '{"t":{"0":-1}}'}, "1700000000000"),
+        ({"fetchOffset.numRetries": "-1"}, "0 or more"),
         ({"failOnRecreatedTopic": "1"}, "true or false"),
         ({"startingOffsets": '{"t":{"0":1}}', "endingOffsets": '{"t":{"1":1}}'}, "same topic-partitions"),
         ({"startingOffsets": '{"t":{"0":9}}', "endingOffsets": '{"t":{"0":1}}'}, "greater than the end"),

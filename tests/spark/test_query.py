@@ -4,7 +4,7 @@ import json
 import pickle
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
 from confluent_kafka.admin import NewPartitions
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
@@ -305,3 +305,25 @@ def test_what_is_done_is_committed_to_the_group(stream, make_topic, produce, adm
     assert committed() == {0: 0, 1: 0}
     reader.latestOffset(end, ALL)
     assert committed() == {0: 4, 1: 0}
+
+
+def test_a_group_that_takes_no_offsets_is_told_of_once_and_not_at_every_look(
+    stream, make_topic, produce, bootstrap, caplog
+):
+    topic = make_topic()
+    produce(topic, [b"x"])
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "taken", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    assert consumer.poll(30) is not None  # it has joined
+    try:
+        reader = stream(subscribe=topic, startingOffsets="earliest", group="taken")
+        start = reader.initialOffset()
+        for _ in range(5):
+            reader.latestOffset(start, ALL)
+    finally:
+        consumer.close()
+    told = [record.getMessage() for record in caplog.records if "'taken'" in record.getMessage()]
+    assert len(told) == 1
+    assert "give the query a group that nobody else uses" in told[0]

@@ -29,6 +29,9 @@ _TRANSIENT = (
     "_ALL_BROKERS_DOWN",
     "Connection refused",
     "worker failed to connect back",
+    # A transaction that was open for too long, as on a machine that slept: nothing of its batch was written.
+    "were aborted before they could be committed",
+    "took over its transaction",
 )
 
 

@@ -217,6 +217,11 @@ class Topic:
         understood = F.col("_error").isNull()
         if self.dead_letter_topic is None:
             understood = expectations.or_fail(understood, F.col("_error"))
+        elif (
+            self._flows and observation is not None
+        ):  # nobody writes letters of what a flow of this pipeline writes
+            lost = F.count_if(~understood).alias("drop what cannot be decoded")
+            decoded = decoded.observe(f"{observation}-decoded", lost)
         rows = decoded.where(understood).select("_row.*", RECORD)
         rows = rows.where(expectations.broken(self.expectations).isNull())
         rows = expectations.enforced(rows, self.expectations, observation)

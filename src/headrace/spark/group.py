@@ -7,6 +7,7 @@ told in the log and stops nothing.
 from __future__ import annotations
 
 import logging
+import time
 
 from headrace.spark.cluster import GROUP, Cluster
 from headrace.spark.connection import BrokerUnavailable
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 _PATIENCE = 5.0
 """Seconds that a query waits for a coordinator before it goes on without."""
 
+_AFTER_TROUBLE = 30.0
+"""Seconds before it tries again: Spark looks for new records a hundred times a second."""
+
 
 class GroupOffsets:
     """Keeps what was committed last and commits only what has changed."""
@@ -32,10 +36,11 @@ class GroupOffsets:
         self._cluster = cluster
         self._group = group
         self._committed: Offsets = {}
+        self._again_at = 0.0
 
     def commit(self, offsets: Offsets) -> None:
         changed = {p: offset for p, offset in offsets.items() if self._committed.get(p) != offset}
-        if not changed:
+        if not changed or time.monotonic() < self._again_at:
             return
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for partition, offset in sorted(changed.items()):
@@ -52,6 +57,7 @@ class GroupOffsets:
             log.warning(
                 "headrace: the offsets could not be committed to the group %r: %s", self._group, _why(error)
             )
+            self._again_at = time.monotonic() + _AFTER_TROUBLE
             return
         self._committed.update(changed)
 

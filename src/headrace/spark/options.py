@@ -149,7 +149,7 @@ class ReadOptions:
             == "read_committed",
             columns=read_columns(options),
             group=options.get("group", "").strip() or None,
-            fetch_retries=_positive(options, "fetchOffset.numRetries") or 3,
+            fetch_retries=_whole(options, "fetchOffset.numRetries", 3),
             fetch_interval=(_positive(options, "fetchOffset.retryIntervalMs") or 10) / 1000,
             poll_timeout=(_positive(options, "kafkaConsumer.pollTimeoutMs") or 120_000) / 1000,
             block_bytes=_positive(options, "kafka.max.partition.fetch.bytes") or BLOCK_BYTES,
@@ -231,14 +231,16 @@ def _limit(options: Mapping[str, str], end: str, default: int) -> Limit:
         return Limit(timestamp=int(moment))
     by_timestamp = options.get(f"{end}offsetsbytimestamp")
     if by_timestamp is not None:
-        return Limit(timestamps=_per_partition(by_timestamp, f"{end}OffsetsByTimestamp"))
+        name = f"{end}OffsetsByTimestamp"
+        return Limit(timestamps=_per_partition(by_timestamp, name, '{"topicA":{"0":1700000000000}}', 0))
     text = options.get(f"{end}offsets")
     if text is None:
         return Limit(everywhere=default)
     word = text.strip().lower()
     if word in ("earliest", "latest"):
         return Limit(everywhere=EARLIEST if word == "earliest" else LATEST)
-    return Limit(offsets=_per_partition(text, f"{end}Offsets"))
+    example = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
+    return Limit(offsets=_per_partition(text, f"{end}Offsets", example, EARLIEST))
 
 
 def _check_batch(start: Limit, end: Limit) -> None:
@@ -285,8 +287,7 @@ def _json(text: str, name: str, example: str) -> dict[str, object]:
     return parsed
 
 
-def _per_partition(text: str, name: str) -> Offsets:
-    example = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
+def _per_partition(text: str, name: str, example: str, smallest: int) -> Offsets:
     found: Offsets = {}
     for topic, partitions in _json(text, name, example).items():
         if not isinstance(partitions, dict):
@@ -296,7 +297,7 @@ def _per_partition(text: str, name: str) -> Offsets:
                 not str(number).isdigit()
                 or not isinstance(value, int)
                 or isinstance(value, bool)
-                or value < -2
+                or value < smallest
             ):
                 raise SettingsError(f"Expected e.g. {example} for {name}, got {text}")
             found[TopicPartition(topic, int(number))] = value
@@ -314,6 +315,13 @@ def _positive(options: Mapping[str, str], name: str) -> int | None:
     if value <= 0:
         raise SettingsError(f"{name} must be positive: it is {text!r}.")
     return value
+
+
+def _whole(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name.lower(), str(default)).strip()
+    if not text.isdecimal():
+        raise SettingsError(f"{name} is {text!r}; it is 0 or more.")
+    return int(text)
 
 
 def _boolean(options: Mapping[str, str], name: str, default: bool) -> bool:

@@ -1,0 +1,21 @@
+"""What Spark says when a flow fails, as a run understands it."""
+
+import pytest
+
+from headrace.pipelines.spark_errors import is_transient
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "BrokerUnavailable: the broker at 127.0.0.1:9092 cannot be reached",
+        "KafkaError: The transactions of batch 7 were aborted before they could be committed, most likely because …",
+        "KafkaError: Another attempt of this task took over its transaction headrace-spark-1, or it was open for …",
+    ],
+)
+def test_a_flow_whose_batch_can_be_repeated_is_started_again(said):
+    assert is_transient(RuntimeError(said))
+
+
+def test_a_flow_that_would_fail_again_is_not_started_again():
+    assert not is_transient(RuntimeError("ArithmeticException: Division by zero."))
