@@ -25,6 +25,7 @@ def brokers(tmp_path_factory):
     settings = {
         "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
         "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "6",
     }
     with testing.threads(tmp_path_factory.mktemp("cluster"), 3, settings, racks=("a", "b", "c")) as running:
