@@ -126,6 +126,20 @@ def test_transactions_survive_a_restart(lab, how):
     assert again.last_stable_offset == log.log_end_offset - 1
 
 
+def test_what_was_stable_before_a_crash_is_stable_after_it_though_nothing_moves_the_high_watermark(lab):
+    log = lab.open()
+    work = Transactions(lab, log)
+    work.write(1)
+    work.end(1, committed=True)
+    high_watermark = log.log_end_offset
+    work.write(2)
+    work.end(2, committed=True)
+    log._store.release()
+    again = lab.open(ReopenFacts(high_watermark=high_watermark))
+    again.load()
+    assert again.last_stable_offset == high_watermark == 2
+
+
 def test_a_garbled_transaction_index_is_rebuilt_after_a_crash(lab):
     log = lab.open()
     work = Transactions(lab, log)

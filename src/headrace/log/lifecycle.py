@@ -155,6 +155,8 @@ class LogLifecycle:
         self._roll_timestamp = -2
         self._offline = None
         self._store = store = LogStore(self.environment, self.directory, loaded)
+        # The checkpoint's may be the last for long; nothing else would tell which of the ended transactions are stable.
+        store.producers.on_high_watermark(self._high_watermark)
         return store
 
     @property
