@@ -85,6 +85,17 @@ async def test_a_silent_member_is_out_after_its_session(groups) -> None:
     assert groups.partitions(await groups.consumer("b", 2)) == {"orders": ALL}
 
 
+async def test_a_silent_member_is_out_as_soon_as_that_can_be_stored(groups) -> None:
+    await groups.consumer("a")
+    log = groups.log("group")
+    log.refuse = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "no")
+    await groups.pass_time(46)
+    assert [each.member_id for each in groups.coordinator.describe_consumer("group").members] == ["a"]
+    log.refuse = None
+    await groups.pass_time(1)
+    assert groups.coordinator.describe_consumer("group").members == []
+
+
 async def test_a_group_may_have_a_session_timeout_and_heartbeat_interval_of_its_own(groups) -> None:
     groups.topics.settings["group"] = {
         "consumer.session.timeout.ms": "50000",

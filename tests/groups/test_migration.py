@@ -237,6 +237,21 @@ async def test_an_upgrade_that_is_not_allowed_leaves_the_group_as_it_is(groups, 
     assert groups.heartbeat(first.member_id, 1) == ErrorCode.NONE
 
 
+async def test_a_group_whose_upgrade_could_not_be_stored_still_notices_who_is_silent(groups) -> None:
+    first, _ = await classic_group(groups, 2)
+    waiting = groups.join(member=first.member_id)
+    log = groups.log("group")
+    log.refuse = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "no")
+    with pytest.raises(KafkaError):
+        await groups.consumer("new")
+    log.refuse = None
+    assert not waiting.done(), "the rebalance under way goes on"
+    await groups.pass_time(11)
+    described = groups.coordinator.describe("group", 6)
+    assert [each.member_id for each in described.members] == [first.member_id]
+    assert (await waiting).generation_id == 2
+
+
 async def test_groups_of_other_kinds_of_members_are_never_upgraded(groups) -> None:
     joining = groups.join(version=3, protocol_type="connect", protocols={"default": b"x"})
     await groups.pass_time(0)

@@ -6,7 +6,7 @@ Parked joins, sessions and timers live in it too and are lost with it: members j
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from headrace.clock import Clock
 from headrace.coordinator.timers import Timers
@@ -25,6 +25,7 @@ from headrace.groups.records import (
     encode_record,
 )
 from headrace.groups.topics import Topics
+from headrace.wire.batch import NO_PRODUCER_ID
 from headrace.wire.errors import ErrorCode, KafkaError
 
 Group = ClassicGroup | ConsumerGroup
@@ -87,6 +88,11 @@ class GroupState:
                 del self.groups[key.group]
         else:
             ConsumerGroup.replay(self.groups, record)
+
+    def replay_groups(self, records: Iterable[GroupRecord]) -> None:
+        """Records of groups alone, to which unlike offsets their place in the log means nothing."""
+        for record in records:
+            self.replay(record, -1, NO_PRODUCER_ID)
 
     def end_transaction(self, producer_id: int, committed: bool) -> None:
         self.offsets.end_transaction(producer_id, committed)

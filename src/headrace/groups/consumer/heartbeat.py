@@ -36,7 +36,7 @@ def heartbeat(state: GroupState, client: Client, request: ConsumerGroupHeartbeat
         return _leave(state, request)
     records: list[GroupRecord] = []
     joins = request.member_epoch == 0
-    group = _find_group(state, request.group_id, joins, records)
+    group, upgraded = _find_group(state, request.group_id, joins, records)
     member_id = request.member_id or str(uuid.uuid4())
     if len(group.members) >= state.config.consumer_max_size and member_id not in group.members:
         raise KafkaError(
@@ -69,11 +69,19 @@ def heartbeat(state: GroupState, client: Client, request: ConsumerGroupHeartbeat
             [ResponseTopicPartitions(topic, sorted(each)) for topic, each in member.assigned.items()]
         )
 
+    def move_in() -> None:
+        """What an upgrade changes besides the records, and only once they are in the log."""
+        assert upgraded is not None
+        state.replay_groups(records)
+        migration.dissolve(state, upgraded)
+        for each in group.members.values():
+            sessions.expect_heartbeat(state, group.group_id, each)
+
     def finish(error: KafkaError | None) -> None:
         if error is None:
             mark_checked(state, request.group_id)
 
-    return Write(records, response, finish=finish)
+    return Write(records, response, apply=None if upgraded is None else move_in, finish=finish)
 
 
 # Checks
@@ -128,22 +136,21 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned:
 # Who it is
 
 
-def _find_group(state: GroupState, group_id: str, create: bool, records: list[GroupRecord]) -> ConsumerGroup:
-    """The group, or a new one that its records will create."""
+def _find_group(
+    state: GroupState, group_id: str, create: bool, records: list[GroupRecord]
+) -> tuple[ConsumerGroup, ClassicGroup | None]:
+    """The group, or a new one that its records will create; with the classic one whose members it takes over."""
     group = state.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
-        return group
+        return group, None
     if not create:
         what = "does not exist" if group is None else "is not a consumer group"
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
     if isinstance(group, ClassicGroup):
         if not group.is_empty:
-            upgraded = migration.upgrade(state, group, records)
-            for member in upgraded.members.values():
-                sessions.expect_heartbeat(state, group_id, member)
-            return upgraded
+            return migration.upgrade(state, group, records), group
         records += group.tombstones()
-    return ConsumerGroup(group_id)
+    return ConsumerGroup(group_id), None
 
 
 def _dynamic_member(

@@ -63,12 +63,15 @@ def upgrade(state: GroupState, classic: ClassicGroup, records: list[GroupRecord]
         ConsumerGroup.replay(detached, record)  # type: ignore[arg-type]
     records += classic.tombstones()
     records += made
-    logger.info("Group %s becomes a consumer group.", group.group_id)
-    # Whoever waits for the rebalance under way is told to join again, which lands in the new group.
-    classic.answer_all(ErrorCode.REBALANCE_IN_PROGRESS)
-    state.timers.cancel(rebalance.join_timer(group.group_id))
-    state.timers.cancel(rebalance.sync_timer(group.group_id))
     return group
+
+
+def dissolve(state: GroupState, classic: ClassicGroup) -> None:
+    """The upgrade is in the log: whoever waits for a rebalance of the classic group joins again, into the new one."""
+    logger.info("Group %s has become a consumer group.", classic.group_id)
+    classic.answer_all(ErrorCode.REBALANCE_IN_PROGRESS)
+    state.timers.cancel(rebalance.join_timer(classic.group_id))
+    state.timers.cancel(rebalance.sync_timer(classic.group_id))
 
 
 def _cannot_upgrade(group: ClassicGroup, reason: str) -> KafkaError:

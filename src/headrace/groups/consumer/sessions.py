@@ -17,6 +17,9 @@ logger = logging.getLogger(__name__)
 
 NOTHING: Write[GroupRecord, None] = Write((), None)
 
+RETRY_MS = 500
+"""When putting a member out cannot be stored, it is tried again: nobody else would notice that the member is dead."""
+
 
 def expect_heartbeat(state: GroupState, group_id: str, member: ConsumerMember) -> None:
     """Start the member's session again: the broker's for the consumer protocol, its own for the classic."""
@@ -33,16 +36,15 @@ def expect_revocation(state: GroupState, group_id: str, member: ConsumerMember) 
     if member.state is not MemberState.UNREVOKED_PARTITIONS:
         state.timers.cancel(name)
         return
-    epoch = member.member_epoch
-
-    def expire() -> Write[GroupRecord, None]:
-        group = state.groups.get(group_id)
-        current = group.members.get(member.member_id) if isinstance(group, ConsumerGroup) else None
-        if current is None or current.member_epoch != epoch:
-            return NOTHING
-        return _fence(state, group_id, member.member_id, "it did not give up its partitions in time")
-
-    state.timers.set(name, member.rebalance_timeout_ms, expire)
+    _fence_after(
+        state,
+        REBALANCE,
+        group_id,
+        member.member_id,
+        member.rebalance_timeout_ms,
+        "it did not give up its partitions in time",
+        member.member_epoch,
+    )
 
 
 def expect_join(state: GroupState, group_id: str, member: ConsumerMember) -> None:
@@ -78,20 +80,27 @@ def synced(state: GroupState, group_id: str, member_id: str) -> None:
 
 
 def _fence_after(
-    state: GroupState, kind: str, group_id: str, member_id: str, milliseconds: int, reason: str
+    state: GroupState,
+    kind: str,
+    group_id: str,
+    member_id: str,
+    milliseconds: int,
+    reason: str,
+    epoch: int | None = None,
 ) -> None:
-    state.timers.set(
-        (kind, group_id, member_id), milliseconds, lambda: _fence(state, group_id, member_id, reason)
-    )
+    """With an epoch, only if the member is still in it."""
+    name = (kind, group_id, member_id)
 
+    def fence() -> Write[GroupRecord, None]:
+        group = state.groups.get(group_id)
+        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+        if member is None or not isinstance(group, ConsumerGroup) or epoch not in (None, member.member_epoch):
+            return NOTHING
+        logger.info("Group %s: member %s is out because %s.", group_id, member_id, reason)
+        state.timers.set(name, RETRY_MS, fence)  # cancelled when it is stored
+        return remove_members(state, group, [member])
 
-def _fence(state: GroupState, group_id: str, member_id: str, reason: str) -> Write[GroupRecord, None]:
-    group = state.groups.get(group_id)
-    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-    if member is None or not isinstance(group, ConsumerGroup):
-        return NOTHING
-    logger.info("Group %s: member %s is out because %s.", group_id, member_id, reason)
-    return remove_members(state, group, [member])
+    state.timers.set(name, milliseconds, fence)
 
 
 def remove_members(
@@ -102,12 +111,17 @@ def remove_members(
     if migration.can_downgrade(state, group, gone):
         return migration.downgrade(state, group, gone)
     records: list[GroupRecord] = []
-    for member in leaving:
-        records += group.member_tombstones(member.member_id)
-        cancel_all(state, group.group_id, member.member_id)
+    for member_id in sorted(gone):
+        records += group.member_tombstones(member_id)
     stay = [member for member in group.members.values() if member.member_id not in gone]
     patterns = {member.subscribed_topic_regex for member in stay}
     records += [group.regex_tombstone(regex) for regex in group.regexes if regex not in patterns]
     subscribed = frozenset().union(*(group.topics_of(member) for member in stay))
     records.append(group.epoch_record(group.epoch + 1, metadata_hash(state.topics, subscribed)))
-    return Write(records, None)
+
+    def apply() -> None:
+        state.replay_groups(records)
+        for member_id in gone:
+            cancel_all(state, group.group_id, member_id)
+
+    return Write(records, None, apply=apply)
