@@ -6,20 +6,23 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.log.cleaner import CleanerSettings, LogCleaner
 from headrace.log.cleaner_process import clean
-from headrace.log.compaction import BYTES_PER_KEY
+from headrace.log.cleaning_task import CleaningEnd
+from headrace.log.compaction import BYTES_PER_KEY, BatchFilter, OffsetMap, TransactionFilter, map_batch
 from headrace.log.config import LogConfig
 from headrace.log.environment import Environment, remove_for_good
 from headrace.log.files import Files
 from headrace.log.manager import LogManager
 from headrace.log.partition import AppendOrigin
-from headrace.wire.batch import iterate_batches
+from headrace.wire.batch import iterate_batches, parse_header
 from headrace.wire.compression import Codec
 from headrace.wire.errors import KafkaError
 from headrace.wire.markers import build_end_transaction_marker
-from headrace.wire.records import BatchBuilder
+from headrace.wire.records import BatchBuilder, decode_records
 
 COMPACT = {"cleanup_policy": ("compact",), "segment_bytes": 2000, "min_cleanable_dirty_ratio": 0.0}
 DAY = 86_400_000
@@ -48,7 +51,8 @@ class Compacted:
 
     def make_cleaner(self, worker="here"):
         async def here(task):
-            return clean(Environment(clock=self.clock), task)
+            for answer in clean(Environment(clock=self.clock), task):
+                yield answer
 
         return LogCleaner(
             self.manager,
@@ -385,9 +389,10 @@ async def test_a_log_truncated_meanwhile_keeps_its_own_segments(make):
         box.put(b"k", b"%d" % number)
 
     async def interfering(task):
-        result = clean(Environment(clock=box.clock), task)
+        answers = list(clean(Environment(clock=box.clock), task))
         box.log.truncate_to(5)
-        return result
+        for answer in answers:
+            yield answer
 
     box.cleaner = box.make_cleaner(interfering)
     box.log.roll()
@@ -402,14 +407,61 @@ async def test_a_log_deleted_meanwhile_is_forgotten(make):
         box.put(b"k", b"%d" % number)
 
     async def interfering(task):
-        result = clean(Environment(clock=box.clock), task)
+        answers = list(clean(Environment(clock=box.clock), task))
         box.manager.delete("t", 0)
-        return result
+        for answer in answers:
+            yield answer
 
     box.cleaner = box.make_cleaner(interfering)
     box.log.roll()
     await box.cleaner.clean_one()
     assert not await box.cleaner.clean_one()
+
+
+async def test_each_new_segment_is_in_service_before_the_next_is_made(make):
+    box = make(segment_bytes=1000)
+    for number in range(60):
+        box.put(b"k%d" % (number % 30), b"v" * 20)
+    box.log.roll()
+    expected = {key: value for _, key, value in box.records()}
+    counts = []
+
+    async def watched(task):
+        for answer in clean(Environment(clock=box.clock), task):
+            counts.append(len(box.records()))
+            yield answer
+
+    box.cleaner = box.make_cleaner(watched)
+    assert await box.cleaner.clean_one()
+    assert len(counts) > 3, "several segments and the end"
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == 60
+    assert 30 < counts[1] < 60, "one segment is compacted, the others are not"
+    assert counts[-1] == 30
+    assert {key: value for _, key, value in box.records()} == expected
+
+
+async def test_what_is_in_service_stays_when_the_rest_cannot_be_compacted(make):
+    box = make(segment_bytes=1000)
+    for number in range(60):
+        box.put(b"k%d" % (number % 30), b"v" * 20)
+    box.log.roll()
+    expected = {key: value for _, key, value in box.records()}
+
+    async def failing(task):
+        answers = clean(Environment(clock=box.clock), task)
+        yield next(answers)
+        next(answers)
+        yield CleaningEnd(error="the machine is tired")
+
+    box.cleaner = box.make_cleaner(failing)
+    assert await box.cleaner.clean_one()
+    assert 30 < len(box.records()) < 60
+    assert {key: value for _, key, value in box.records()} == expected
+    assert not any(name.endswith((".cleaned", ".swap")) for name in os.listdir(box.log.directory))
+    box.cleaner = box.make_cleaner()
+    assert await box.cleaner.clean_one(), "it is not taken for compacted"
+    assert [(key, value) for _, key, value in box.records()] == list(expected.items())
 
 
 async def test_a_damaged_segment_is_left_as_it_is_and_not_tried_again_at_once(make):
@@ -560,3 +612,59 @@ async def test_the_latest_timestamp_is_one_of_a_record_that_is_still_there(make,
     await box.clean()
     assert [offset for offset, _, _ in box.records()] == [1, 2]
     assert box.log.max_timestamp_offset().offset == 1
+
+
+BATCHES = st.lists(
+    st.lists(
+        st.tuples(st.none() | st.sampled_from([b"a", b"b", b"c", b"d" * 40]), st.booleans()),
+        min_size=1,
+        max_size=8,
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(BATCHES, st.integers(0, 20), st.integers(1, 6), st.randoms(use_true_random=False))
+def test_a_record_stays_when_no_later_one_has_its_key_whatever_is_known_of_its_batch(
+    batches, start, room, random
+):
+    """Batches that were mapped as a whole, in part or not at all, with offsets in their places or elsewhere."""
+    built, base = [], 0
+    for pairs in batches:
+        builder = BatchBuilder(base_offset=base)
+        places = list(range(len(pairs)))
+        last = base + len(pairs) - 1
+        if random.random() < 0.3:
+            random.shuffle(places)
+        elif random.random() < 0.3:
+            places = sorted(random.sample(range(len(pairs) + 3), len(pairs)))
+            last = base + len(pairs) + 2
+        for place, (key, has_value) in zip(places, pairs, strict=True):
+            builder.append(1000, key, b"v" if has_value else None, offset=base + place)
+        built.append(builder.build(last_offset=last))
+        base = last + 1
+    offsets = OffsetMap(room * BYTES_PER_KEY, start)
+    mapped = {}
+    for batch in built:
+        header = parse_header(batch)
+        if header.last_offset >= start and not map_batch(offsets, TransactionFilter(), header, batch):
+            break
+        for record in decode_records(batch, header):
+            if record.key is not None and record.offset >= start:
+                mapped[record.key] = record.offset
+    offsets.finish()
+    horizon = BatchFilter(offsets, TransactionFilter(), {}, now_ms=5000, delete_retention_ms=10, upper=-1)
+    for batch in built:
+        header = parse_header(batch)
+        kept = horizon.filter(header, batch)
+        expected = [
+            (record.offset, record.key, record.value, record.timestamp)
+            for record in decode_records(batch, header)
+            if record.offset > offsets.latest_offset
+            or (record.key is not None and record.offset >= offsets.get(record.key))
+        ]
+        found = [] if kept is None else decode_records(kept)
+        assert [(record.offset, record.key, record.value, record.timestamp) for record in found] == expected
+    for key, offset in mapped.items():
+        assert offsets.get(key) >= offset

@@ -130,7 +130,8 @@ class LogMachine(RuleBasedStateMachine):
             self.log.roll()
 
         async def here(task):
-            return clean(Environment(clock=self.clock), task)
+            for answer in clean(Environment(clock=self.clock), task):
+                yield answer
 
         async def run():
             return await LogCleaner(self.manager, self.executor, worker=here).clean_one()

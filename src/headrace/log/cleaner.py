@@ -1,33 +1,39 @@
 """Compaction as the broker sees it: which log needs it most, what the cleaner process is asked, and the swap.
 
-The process works on segments that no longer change, so nothing waits for it. Its result is taken only if
-those segments are all still there; otherwise the new files are removed and the log waits for its next turn.
+The process works on segments that no longer change, so nothing waits for it. Each new segment goes into service as
+soon as it is ready, provided that those it was made from are all still there; otherwise the new files are removed and
+the log waits for its next turn.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Executor
+from contextlib import aclosing
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from headrace.log.candidates import Candidate, examine
 from headrace.log.checkpoints import CLEANER, TopicPartition, read_checkpoint, write_checkpoint
 from headrace.log.cleaner_worker import CleanerProcess
 from headrace.log.cleaning_task import (
+    Answer,
     CleanedSegment,
-    CleaningResult,
+    CleaningEnd,
     CleaningTask,
     SourceSegment,
 )
 from headrace.log.directory import LogDirectory
-from headrace.log.leftovers import CLEANED, SWAP
+from headrace.log.files import Files
+from headrace.log.leftovers import CLEANED, SWAP, offset_of
 from headrace.log.manager import LogManager
 from headrace.log.partition import PartitionLog
 from headrace.log.segment import Segment
-from headrace.log.segments import Segments
 from headrace.log.store import LogStore
 from headrace.wire.errors import KafkaError
 
@@ -44,18 +50,7 @@ class CleanerSettings:
     log_cleaner_io_max_bytes_per_second: float = sys.float_info.max
 
 
-@dataclass(slots=True, frozen=True)
-class Candidate:
-    """A log that could be compacted, from its first dirty offset up to `upper`, the start of a segment."""
-
-    log: PartitionLog
-    first_dirty_offset: int
-    upper: int
-    dirty_ratio: float
-    overdue: bool
-
-
-Worker = Callable[[CleaningTask], Awaitable[CleaningResult]]
+Worker = Callable[[CleaningTask], AsyncGenerator[Answer, None]]
 
 
 class LogCleaner:
@@ -115,20 +110,36 @@ class LogCleaner:
         if candidate is None:
             return False
         log = candidate.log
-        task = self._task(candidate)
-        truncations = log.truncations
-        result = await self._worker(task)
-        if result.error is not None:
-            logger.warning("%s was not compacted: %s.", log.name, result.error)
-        if result.error is None:
-            await self._announce_gaps(candidate)
-        if result.error is None and await self._take(log, truncations, result):
-            self._clean_until[log] = (result.clean_until, log.truncations)
+        clean_until = await self._compact(candidate)
+        if clean_until is not None:
+            self._clean_until[log] = (clean_until, log.truncations)
             await self._checkpoint(self._manager.directory_of(log))
         else:
             # It waits until more of it can be compacted, so that it does not keep others from their turn.
             self._put_off[log] = candidate.upper
         return True
+
+    async def _compact(self, candidate: Candidate) -> int | None:
+        """Have a log compacted; returns up to where, or None when that came to an end before its time."""
+        log = candidate.log
+        truncations = log.truncations
+        async with aclosing(self._worker(self._task(candidate))) as answers:
+            async for answer in answers:
+                if isinstance(answer, CleaningEnd):
+                    if answer.error is None:
+                        return answer.clean_until
+                    logger.warning("%s was not compacted: %s.", log.name, answer.error)
+                    break
+                await self._announce_gaps(candidate)
+                if not await self._swap(log, truncations, answer):
+                    logger.info(
+                        "%s changed while it was being compacted; it waits for its next turn.", log.name
+                    )
+                    break
+        await asyncio.get_running_loop().run_in_executor(
+            self._executor, _remove_cleaned, self._manager.environment.files, log.directory
+        )
+        return None
 
     async def _announce_gaps(self, candidate: Candidate) -> None:
         """From its first compaction on a log may have gaps. That must be on the disk before they are: after a crash
@@ -146,61 +157,21 @@ class LogCleaner:
             if not log.config.compact or log.offline_reason is not None:
                 continue
             try:
-                candidate = self._examine(log)
+                candidate = examine(log, self._first_dirty(log), self._clock.now_ms())
             except KafkaError as error:
                 logger.warning("%s", error.message)
                 continue
-            if candidate is not None:
+            if candidate is not None and self._put_off.get(log) != candidate.upper:
                 candidates.append(candidate)
             await self._clock.sleep(0)
-        due = [
-            candidate
-            for candidate in candidates
-            if candidate.overdue or candidate.dirty_ratio > candidate.log.config.min_cleanable_dirty_ratio
-        ]
+        due = [candidate for candidate in candidates if candidate.is_due]
         return max(due, key=lambda candidate: candidate.dirty_ratio, default=None)
-
-    def _examine(self, log: PartitionLog) -> Candidate | None:
-        segments = log.load().segments
-        now_ms = self._clock.now_ms()
-        first_dirty = self._first_dirty(log)
-        upper = self._upper(log, segments, first_dirty, now_ms)
-        if upper <= first_dirty or self._put_off.get(log) == upper:
-            return None
-        clean = dirty = 0
-        earliest: int | None = None
-        for number, segment in enumerate(segments):
-            if segment.base_offset >= upper:
-                break
-            if segments.end_of(number, log.log_end_offset) <= first_dirty:
-                clean += segment.size
-                continue
-            dirty += segment.size
-            first = segment.first_batch_timestamp()
-            if first > 0:
-                earliest = first if earliest is None else min(earliest, first)
-        if not dirty:
-            return None
-        overdue = earliest is not None and earliest < now_ms - log.config.max_compaction_lag_ms
-        return Candidate(log, first_dirty, upper, dirty / (clean + dirty), overdue)
 
     def _first_dirty(self, log: PartitionLog) -> int:
         offset, truncations = self._clean_until.get(log, (0, log.truncations))
         if truncations != log.truncations or offset > log.log_end_offset:
             return log.log_start_offset
         return max(offset, log.log_start_offset)
-
-    def _upper(self, log: PartitionLog, segments: Segments, first_dirty: int, now_ms: int) -> int:
-        """Nothing undecided, nothing in the active segment, nothing younger than min.compaction.lag.ms."""
-        upper = min(log.last_stable_offset, segments.active.base_offset)
-        lag = log.config.min_compaction_lag_ms
-        if lag > 0:
-            for number in range(segments.index_of(first_dirty), len(segments) - 1):
-                if segments[number].largest_timestamp() > now_ms - lag:
-                    upper = min(upper, segments[number].base_offset)
-                    break
-        number = segments.index_of(upper)
-        return segments[number].base_offset
 
     # Asking
 
@@ -241,22 +212,13 @@ class LogCleaner:
             ],
         )
 
-    # Taking the result
-
-    async def _take(self, log: PartitionLog, truncations: int, result: CleaningResult) -> bool:
-        for number, cleaned in enumerate(result.segments):
-            if not await self._swap(log, truncations, cleaned):
-                logger.info("%s changed while it was being compacted; it waits for its next turn.", log.name)
-                for leftover in result.segments[number:]:
-                    self._open(log, leftover, CLEANED).remove_files()
-                return False
-        return True
+    # Taking what it makes
 
     async def _swap(self, log: PartitionLog, truncations: int, cleaned: CleanedSegment) -> bool:
         """Put one new segment in the place of its sources; False when those are no longer as they were."""
         if self._sources(log, truncations, cleaned) is None:
             return False
-        segment = self._open(log, cleaned, CLEANED)
+        segment = self._open(log, cleaned)
         try:
             segment.rename(SWAP)
             # The new files must have their names on the disk before the old ones lose theirs.
@@ -286,13 +248,13 @@ class LogCleaner:
         sources = [segment for segment in store.segments if segment.base_offset in wanted]
         return (store, sources) if len(sources) == len(wanted) else None
 
-    def _open(self, log: PartitionLog, cleaned: CleanedSegment, suffix: str) -> Segment:
+    def _open(self, log: PartitionLog, cleaned: CleanedSegment) -> Segment:
         segment = Segment(
             self._manager.environment,
             log.directory,
             cleaned.base_offset,
             created_ms=self._clock.now_ms(),
-            suffix=suffix,
+            suffix=CLEANED,
             size=cleaned.size,
             offset_index_bytes=cleaned.offset_index_bytes,
             time_index_bytes=cleaned.time_index_bytes,
@@ -319,3 +281,11 @@ class LogCleaner:
             return False
         self._written[directory.path] = offsets
         return True
+
+
+def _remove_cleaned(files: Files, directory: str) -> None:
+    """Remove what nobody is going to put into service. Runs in a thread; a restart would remove the rest."""
+    with contextlib.suppress(OSError):
+        for name in files.list(directory):
+            if name.endswith(CLEANED) and offset_of(name) is not None:
+                files.remove(os.path.join(directory, name))

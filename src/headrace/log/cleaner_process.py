@@ -1,8 +1,8 @@
-"""The process that compacts: `python -m headrace.log.cleaner_process`, fed one task a line, answering one
-line each.
+"""The process that compacts: `python -m headrace.log.cleaner_process`, fed one task a line.
 
-It reads segments that no longer change and writes new ones beside them with the suffix .cleaned; the broker
-alone puts those into service. It runs at low priority, in bounded memory, and ends when its input does.
+It reads segments that no longer change and writes new ones beside them with the suffix .cleaned; the broker alone puts
+those into service, each as soon as it is told of it, so that a long log needs room for one segment more and not for a
+copy of itself. It runs at low priority, in bounded memory, and ends when its input does.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import BinaryIO
 
 from headrace.clock import Clock, SystemClock
 from headrace.log.cleaning_task import (
+    Answer,
     CleanedSegment,
-    CleaningResult,
+    CleaningEnd,
     CleaningTask,
     SourceSegment,
     decode_task,
@@ -58,10 +59,10 @@ class Cleaning:
         self._environment = environment
         self._task = task
         self._throttle = Throttle(environment.clock, task.max_bytes_per_second)
-        self._offsets = OffsetMap(task.map_bytes)
+        self._offsets = OffsetMap(task.map_bytes, task.first_dirty_offset)
         self._sources = [self._open(source) for source in task.segments]
         self._aborted = self._read_aborted()
-        self.result = CleaningResult()
+        self._unfinished: Segment | None = None
 
     def _read_aborted(self) -> list[AbortedTransaction]:
         """Transactions that wrote below the upper bound; their markers may lie in segments after it."""
@@ -82,9 +83,10 @@ class Cleaning:
             time_index_bytes=source.time_index_bytes,
         )
 
-    def run(self) -> CleaningResult:
+    def run(self) -> Iterator[Answer]:
         self._build_map()
-        self.result.clean_until = self._offsets.latest_offset + 1
+        self._offsets.finish()
+        clean_until = self._offsets.latest_offset + 1
         transactions = TransactionFilter()
         transactions.add(self._aborted)
         batch_filter = BatchFilter(
@@ -98,9 +100,9 @@ class Cleaning:
             self._task.delete_retention_ms,
             self._task.upper_offset,
         )
-        for group in self._groups():
-            self.result.segments.append(self._clean(group, batch_filter, transactions))
-        return self.result
+        for group in self._groups(clean_until):
+            yield self._clean(group, batch_filter, transactions)
+        yield CleaningEnd(clean_until)
 
     def _batches(self, segment: Segment, position: int = 0) -> Iterator[tuple[BatchHeader, Buffer]]:
         """Every batch of a segment; ValueError when one is damaged, since compacting would lose what
@@ -110,7 +112,6 @@ class Cleaning:
             yield header, batch
             reached = start + header.size
             self._throttle.moved(header.size)
-            self.result.bytes_read += header.size
         if reached < segment.size:
             raise ValueError(f"{segment.path('.log')} is damaged at byte {reached}")
 
@@ -123,18 +124,18 @@ class Cleaning:
                 continue
             location = segment.locate(start) if start > source.base_offset else None
             for header, batch in self._batches(segment, location.position if location else 0):
-                if not map_batch(self._offsets, transactions, header, batch, start):
+                if not map_batch(self._offsets, transactions, header, batch):
                     return
             self._offsets.latest_offset = max(self._offsets.latest_offset, source.end_offset - 1)
             segment.close()
 
-    def _groups(self) -> Iterator[list[int]]:
+    def _groups(self, clean_until: int) -> Iterator[list[int]]:
         """Numbers of segments that together fit into one again."""
         task = self._task
         group: list[int] = []
         size = offset_bytes = time_bytes = 0
         for number, source in enumerate(task.segments):
-            if source.base_offset >= self.result.clean_until:
+            if source.base_offset >= clean_until:
                 break
             fits = (
                 size + source.size <= task.segment_bytes
@@ -162,6 +163,7 @@ class Cleaning:
         cleaned = Segment(
             self._environment, self._task.directory, sources[0].base_offset, created_ms=0, suffix=CLEANED
         )
+        self._unfinished = cleaned
         cleaned.remove_files()
         cleaned.create_files()
         transactions.keep_index = lambda transaction: cleaned.transaction_index.append(transaction)
@@ -182,18 +184,18 @@ class Cleaning:
         cleaned.close()
         sizes = files.list(self._task.directory)
         stem = f"{cleaned.base_offset:020d}"
+        self._unfinished = None
         return CleanedSegment(
             cleaned.base_offset,
             [segment.base_offset for segment in sources],
             *(sizes.get(stem + kind + CLEANED, 0) for kind in (".log", ".index", ".timeindex", ".txnindex")),
         )
 
-    def remove_leftovers(self) -> None:
-        files = self._environment.files
-        with contextlib.suppress(OSError):
-            for name in files.list(self._task.directory):
-                if name.endswith(CLEANED):
-                    files.remove(os.path.join(self._task.directory, name))
+    def remove_unfinished(self) -> None:
+        """Remove what is not told of yet; the rest is the broker's."""
+        if self._unfinished is not None:
+            with contextlib.suppress(OSError):
+                self._unfinished.remove_files()
 
 
 class _Writer:
@@ -220,21 +222,22 @@ class _Writer:
             self._headers = []
 
 
-def clean(environment: Environment, task: CleaningTask) -> CleaningResult:
-    """Do one task; what goes wrong is told in the result, and leaves no file behind."""
+def clean(environment: Environment, task: CleaningTask) -> Iterator[Answer]:
+    """Do one task; what goes wrong is told at the end, and leaves no file behind."""
     cleaning = Cleaning(environment, task)
     try:
-        return cleaning.run()
+        yield from cleaning.run()
     except (OSError, ValueError, KafkaError) as error:
-        cleaning.remove_leftovers()
-        return CleaningResult(error=str(error))
+        cleaning.remove_unfinished()
+        yield CleaningEnd(error=str(error))
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:
     environment = Environment(clock=SystemClock())
     for line in source:
-        target.write(encode(clean(environment, decode_task(line))))
-        target.flush()
+        for answer in clean(environment, decode_task(line)):
+            target.write(encode(answer))
+            target.flush()
 
 
 def main() -> None:

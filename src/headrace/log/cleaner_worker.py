@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import AsyncGenerator
 
 from headrace.log.cleaning_task import (
-    CleaningResult,
+    Answer,
+    CleaningEnd,
     CleaningTask,
-    decode_result,
+    decode_answer,
     encode,
 )
 
-_REPLY_BYTES = 64 * 1024 * 1024
+_ANSWER_BYTES = 64 * 1024 * 1024
 
 
 class CleanerProcess:
-    """Whatever happens to the child, a task ends with a result."""
+    """Whatever happens to the child, the last answer to a task is its end."""
 
     __slots__ = ("_process",)
 
@@ -32,29 +34,32 @@ class CleanerProcess:
                 "headrace.log.cleaner_process",
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                limit=_REPLY_BYTES,
+                limit=_ANSWER_BYTES,
                 env={**os.environ, "PYTHONSAFEPATH": "1"},
             )
         return self._process
 
-    async def clean(self, task: CleaningTask) -> CleaningResult:
+    async def clean(self, task: CleaningTask) -> AsyncGenerator[Answer, None]:
+        """The answers as they come. Whoever closes this before the end stops the child."""
+        failure = "the cleaner process ended before it answered"
+        ended = False
         try:
             process = await self.start()
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.write(encode(task))
             await process.stdin.drain()
-            line = await process.stdout.readline()
-            if line.endswith(b"\n"):
-                return decode_result(line)
+            while not ended and (line := await process.stdout.readline()).endswith(b"\n"):
+                answer = decode_answer(line)
+                ended = isinstance(answer, CleaningEnd)
+                yield answer
         except (OSError, ValueError) as error:
-            await self.stop()
-            return CleaningResult(error=f"the cleaner process failed: {error}")
-        except asyncio.CancelledError:
-            await self.stop()
-            raise
-        await self.stop()
-        return CleaningResult(error="the cleaner process ended before it answered")
+            failure = f"the cleaner process failed: {error}"
+        finally:
+            if not ended:
+                await self.stop()
+        if not ended:
+            yield CleaningEnd(error=failure)
 
     async def stop(self) -> None:
         process, self._process = self._process, None

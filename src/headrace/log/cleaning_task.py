@@ -1,4 +1,5 @@
-"""What the broker asks of the cleaner process, and what it answers: one line of JSON each."""
+"""What the broker asks of the cleaner process, and what it answers, in lines of JSON: one for each segment that is ready
+to be put into service, as soon as it is, and one for the end."""
 
 from __future__ import annotations
 
@@ -49,15 +50,16 @@ class CleanedSegment:
 
 
 @dataclass(slots=True)
-class CleaningResult:
+class CleaningEnd:
     clean_until: int = 0
-    """The log is compacted up to here."""
-    bytes_read: int = 0
-    segments: list[CleanedSegment] = field(default_factory=list)
+    """The log is compacted up to here, once every segment is in service."""
     error: str | None = None
 
 
-def encode(value: CleaningTask | CleaningResult) -> bytes:
+Answer = CleanedSegment | CleaningEnd
+
+
+def encode(value: CleaningTask | Answer) -> bytes:
     return json.dumps(asdict(value), separators=(",", ":")).encode() + b"\n"
 
 
@@ -67,7 +69,6 @@ def decode_task(line: bytes) -> CleaningTask:
     return CleaningTask(**values)
 
 
-def decode_result(line: bytes) -> CleaningResult:
+def decode_answer(line: bytes) -> Answer:
     values = json.loads(line)
-    values["segments"] = [CleanedSegment(**segment) for segment in values["segments"]]
-    return CleaningResult(**values)
+    return CleanedSegment(**values) if "base_offset" in values else CleaningEnd(**values)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Callable, Iterable
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from headrace.log.transaction_index import AbortedTransaction
@@ -24,7 +26,8 @@ from headrace.wire.batch import (
     parse_header,
 )
 from headrace.wire.markers import read_end_transaction_marker
-from headrace.wire.records import BatchBuilder, assemble, decode_records, iterate_raw, read_payload
+from headrace.wire.raw_records import iterate_raw, pick_records, read_keys
+from headrace.wire.records import BatchBuilder, assemble, decode_records, read_payload
 
 BYTES_PER_KEY = 176
 """What one key costs in the map, by measurement: a digest, an offset and their place in the table."""
@@ -35,29 +38,57 @@ _SHORT_KEY = 15
 class OffsetMap:
     """The latest offset of each key in the part of the log that is being compacted, in bounded memory."""
 
-    __slots__ = ("_offsets", "_room", "latest_offset")
+    __slots__ = ("_latest", "_offsets", "_out_of_order", "_room", "latest_offset", "start")
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, start: int) -> None:
         self._offsets: dict[bytes, int] = {}
         self._room = max(max_bytes // BYTES_PER_KEY, 1)
+        self.start = start
+        """The first offset that is mapped."""
         self.latest_offset = -1
         """The last offset the map knows about: records after it are left alone."""
+        self._latest: array[int] = array("q")
+        """The offsets in the map, in order."""
+        self._out_of_order: set[int] = set()
+        """Base offsets of batches whose records do not have the offsets of their places."""
 
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def put_records(self, payload: bytes, base_offset: int, count: int, start: int) -> bool:
-        """Take the keys of a batch's records from the offset `start` on; False when there is no room for them all."""
-        offsets, room = self._offsets, self._room
-        for _, _, _, offset_delta, key_start, key_length, _, _, _ in iterate_raw(payload, count):
-            offset = base_offset + offset_delta
-            if key_length < 0 or offset < start:
+    def put_records(self, payload: bytes, base_offset: int, count: int) -> bool:
+        """Take the keys of a batch's records; False when there is no room for them all."""
+        keys, in_order = read_keys(payload, count)
+        numbered: Iterable[tuple[int, bytes | None]] = enumerate(keys, base_offset)
+        if not in_order:
+            self._out_of_order.add(base_offset)
+            deltas = (raw[3] for raw in iterate_raw(payload, count))
+            numbered = ((base_offset + delta, key) for delta, key in zip(deltas, keys, strict=True))
+        start, offsets, room = self.start, self._offsets, self._room
+        for offset, key in numbered:
+            if key is None or offset < start:
                 continue
             if len(offsets) >= room:
                 return False
-            key = payload[key_start : key_start + key_length]
-            offsets[key if key_length <= _SHORT_KEY else _digest(key)] = offset
+            offsets[key if len(key) <= _SHORT_KEY else _digest(key)] = offset
         return True
+
+    def finish(self) -> None:
+        """No more keys come; from now on `latest_in` can be asked."""
+        self._latest = array("q", sorted(self._offsets.values()))
+
+    def latest_in(self, header: BatchHeader) -> list[int] | None:
+        """Which records of a batch are the latest of their key, by their place in it, without a look at them; None
+        for a batch that was not mapped as a whole."""
+        first, last = header.base_offset, header.last_offset
+        if (
+            first < self.start
+            or last > self.latest_offset
+            or header.records_count != header.last_offset_delta + 1
+            or first in self._out_of_order
+        ):
+            return None
+        begin = bisect_left(self._latest, first)
+        return [offset - first for offset in self._latest[begin : bisect_right(self._latest, last, begin)]]
 
     def get(self, key: bytes) -> int:
         """-1 when the key has no record in the part that was mapped."""
@@ -133,16 +164,16 @@ class LastRecord:
 
 
 def map_batch(
-    offsets: OffsetMap, transactions: TransactionFilter, header: BatchHeader, batch: Buffer, start: int
+    offsets: OffsetMap, transactions: TransactionFilter, header: BatchHeader, batch: Buffer
 ) -> bool:
     """Take a batch's keys into the map; False when the map is full, with the batch not wholly mapped."""
     if header.is_control:
         transactions.is_spent(header, batch)
     elif not transactions.is_aborted(header) and header.records_count:
         payload = read_payload(batch, header)
-        if not offsets.put_records(payload, header.base_offset, header.records_count, start):
+        if not offsets.put_records(payload, header.base_offset, header.records_count):
             return False
-    if header.last_offset >= start:
+    if header.last_offset >= offsets.start:
         offsets.latest_offset = max(offsets.latest_offset, header.last_offset)
     return True
 
@@ -181,27 +212,13 @@ class BatchFilter:
     def _filter_records(
         self, header: BatchHeader, batch: Buffer, horizon: int | None, keep_empty: bool
     ) -> Buffer | None:
-        payload = read_payload(batch, header)
-        base_offset, latest_mapped, latest_of = (
-            header.base_offset,
-            self.offsets.latest_offset,
-            self.offsets.get,
-        )
-        tombstones_stay = horizon is None or self.now_ms < horizon
         kept: list[bytes] = []
         max_delta: int | None = None
         has_tombstone = False
-        for raw in iterate_raw(payload, header.records_count):
-            start, end, timestamp_delta, offset_delta, key_start, key_length, _, value_length, _ = raw
-            offset = base_offset + offset_delta
-            if offset <= latest_mapped:
-                if key_length < 0:
-                    continue
-                key = payload[key_start : key_start + key_length]
-                if offset < latest_of(key) or (value_length < 0 and not tombstones_stay):
-                    continue
-            kept.append(payload[start:end])
-            has_tombstone = has_tombstone or value_length < 0
+        tombstones_stay = horizon is None or self.now_ms < horizon
+        for record, timestamp_delta, is_tombstone in self._records_to_keep(header, batch, tombstones_stay):
+            kept.append(record)
+            has_tombstone = has_tombstone or is_tombstone
             if max_delta is None or timestamp_delta > max_delta:
                 max_delta = timestamp_delta
         if max_delta is None:
@@ -212,6 +229,35 @@ class BatchFilter:
             smaller = batch if whole else _reduced(header, kept, max_delta)
             return _with_horizon(smaller, self.now_ms + self.delete_retention_ms)
         return batch if whole else _reduced(header, kept, max_delta)
+
+    def _records_to_keep(
+        self, header: BatchHeader, batch: Buffer, tombstones_stay: bool
+    ) -> Iterator[tuple[bytes, int, bool]]:
+        """Each with its timestamp delta, and whether it is a tombstone."""
+        latest = self.offsets.latest_in(header)
+        if latest is not None and len(latest) * 2 < header.records_count:
+            # Most of a log that is due for compaction: many batches of which nothing stays, and some with a little.
+            for record in pick_records(read_payload(batch, header), latest) if latest else ():
+                _, _, timestamp_delta, _, _, _, _, value_length, _ = next(iterate_raw(record, 1))
+                if value_length >= 0 or tombstones_stay:
+                    yield record, timestamp_delta, value_length < 0
+            return
+        payload = read_payload(batch, header)
+        base_offset, latest_mapped, latest_of = (
+            header.base_offset,
+            self.offsets.latest_offset,
+            self.offsets.get,
+        )
+        for raw in iterate_raw(payload, header.records_count):
+            start, end, timestamp_delta, offset_delta, key_start, key_length, _, value_length, _ = raw
+            offset = base_offset + offset_delta
+            if offset <= latest_mapped:
+                if key_length < 0:
+                    continue
+                key = payload[key_start : key_start + key_length]
+                if offset < latest_of(key) or (value_length < 0 and not tombstones_stay):
+                    continue
+            yield payload[start:end], timestamp_delta, value_length < 0
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         last = self.last_records.get(header.producer_id) if header.producer_id >= 0 else None

@@ -20,7 +20,8 @@ from headrace.wire.batch import (
 )
 from headrace.wire.compression import DEFAULT_LIMIT, Codec
 from headrace.wire.errors import ErrorCode, KafkaError
-from headrace.wire.records import BatchBuilder, Record, decode_records, iterate_raw, read_payload
+from headrace.wire.raw_records import iterate_raw
+from headrace.wire.records import BatchBuilder, Record, decode_records, read_payload
 
 
 @dataclass(slots=True, frozen=True)

@@ -7,7 +7,7 @@ raises one KafkaError (INVALID_RECORD), in time and memory bounded by the decomp
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from headrace.wire.batch import (
@@ -31,12 +31,11 @@ from headrace.wire.batch import (
     parse_header,
 )
 from headrace.wire.compression import DEFAULT_LIMIT, Codec, CompressionError, compress, decompress
-from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.raw_records import invalid, iterate_raw, read_varint
 
 Header = tuple[str, bytes | None]
 
 _CRC = struct.Struct(">I")
-_MAX_UINT64 = 0xFFFFFFFFFFFFFFFF
 _MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
 
@@ -49,12 +48,6 @@ class Record:
     headers: Sequence[Header] = ()
 
 
-RawRecord = tuple[int, int, int, int, int, int, int, int, int]
-"""Where the parts of one record lie in the decompressed payload: its start (with its length) and end,
-timestamp and offset deltas, start and length of key and of value (length -1 means null), start of the
-headers."""
-
-
 def read_payload(batch: Buffer, header: BatchHeader, limit: int = DEFAULT_LIMIT) -> bytes:
     """The records of one batch, decompressed."""
     view = memoryview(batch)[HEADER_SIZE : header.size]
@@ -64,85 +57,7 @@ def read_payload(batch: Buffer, header: BatchHeader, limit: int = DEFAULT_LIMIT)
     try:
         return decompress(codec, view, limit)
     except CompressionError as error:
-        raise _invalid(str(error)) from None
-
-
-def iterate_raw(payload: bytes, count: int) -> Iterator[RawRecord]:
-    """The `count` records of a payload, without copying keys or values; nothing may be left over."""
-    # Compaction walks every record of a log through here, so varints of one byte and of two, nearly all, are read in line.
-    position, end = 0, len(payload)
-    try:
-        for _ in range(count):
-            start = position
-            number = payload[position]
-            position += 1
-            if number >= 0x80:
-                if (second := payload[position]) < 0x80:
-                    number = number & 0x7F | second << 7
-                    position += 1
-                    length = (number >> 1) ^ -(number & 1)
-                else:
-                    length, position = _read_varint(payload, start, end)
-            else:
-                length = (number >> 1) ^ -(number & 1)
-            record_end = position + length
-            if length < 1 or record_end > end:
-                raise _invalid(f"record length {length} does not fit the {end - position} bytes left")
-            position += 1
-            number = payload[position]
-            if number >= 0x80:
-                timestamp_delta, position = _read_varint(payload, position, record_end)
-            else:
-                timestamp_delta = (number >> 1) ^ -(number & 1)
-                position += 1
-            number = payload[position]
-            if number >= 0x80:
-                if (second := payload[position + 1]) < 0x80:
-                    number = number & 0x7F | second << 7
-                    offset_delta = (number >> 1) ^ -(number & 1)
-                    position += 2
-                else:
-                    offset_delta, position = _read_varint(payload, position, record_end)
-            else:
-                offset_delta = (number >> 1) ^ -(number & 1)
-                position += 1
-            number = payload[position]
-            if number >= 0x80:
-                key_length, key_start = _read_varint(payload, position, record_end)
-            else:
-                key_length = (number >> 1) ^ -(number & 1)
-                key_start = position + 1
-            position = key_start + key_length if key_length > 0 else key_start
-            number = payload[position]
-            if number >= 0x80:
-                if (second := payload[position + 1]) < 0x80:
-                    number = number & 0x7F | second << 7
-                    value_length = (number >> 1) ^ -(number & 1)
-                    value_start = position + 2
-                else:
-                    value_length, value_start = _read_varint(payload, position, record_end)
-            else:
-                value_length = (number >> 1) ^ -(number & 1)
-                value_start = position + 1
-            position = value_start + value_length if value_length > 0 else value_start
-            if key_length < -1 or value_length < -1 or position > record_end:
-                raise _invalid("a key or value does not fit its record")
-            yield (
-                start,
-                record_end,
-                timestamp_delta,
-                offset_delta,
-                key_start,
-                key_length,
-                value_start,
-                value_length,
-                position,
-            )
-            position = record_end
-    except IndexError:
-        raise _invalid("a record ends outside the batch") from None
-    if position != end:
-        raise _invalid(f"{end - position} bytes follow the last of {count} records")
+        raise invalid(str(error)) from None
 
 
 def decode_records(
@@ -162,65 +77,40 @@ def decode_records(
         offset = base_offset + offset_delta
         timestamp = append_time if append_time is not None else base_timestamp + timestamp_delta
         if not (0 <= offset <= _MAX_INT64 and -_MAX_INT64 <= timestamp <= _MAX_INT64):
-            raise _invalid("an offset or timestamp is out of range")
+            raise invalid("an offset or timestamp is out of range")
         records.append(Record(offset, timestamp, key, value, _read_headers(payload, rest, end)))
     return records
 
 
 def _read_headers(payload: bytes, position: int, end: int) -> Sequence[Header]:
-    count, position = _read_varint(payload, position, end)
+    count, position = read_varint(payload, position, end)
     if count == 0 and position == end:
         return ()
     if count < 0 or count > end - position:
-        raise _invalid(f"header count {count} does not fit its record")
+        raise invalid(f"header count {count} does not fit its record")
     headers: list[Header] = []
     for _ in range(count):
-        length, position = _read_varint(payload, position, end)
+        length, position = read_varint(payload, position, end)
         if length < 0 or length > end - position:
-            raise _invalid(f"header key length {length} does not fit its record")
+            raise invalid(f"header key length {length} does not fit its record")
         try:
             name = str(payload[position : position + length], "utf-8")
         except UnicodeDecodeError:
-            raise _invalid("a header key is not UTF-8") from None
+            raise invalid("a header key is not UTF-8") from None
         position += length
-        length, position = _read_varint(payload, position, end)
+        length, position = read_varint(payload, position, end)
         value = None
         if length >= 0:
             if length > end - position:
-                raise _invalid(f"header value length {length} does not fit its record")
+                raise invalid(f"header value length {length} does not fit its record")
             value = payload[position : position + length]
             position += length
         elif length != -1:
-            raise _invalid(f"header value length {length} is negative")
+            raise invalid(f"header value length {length} is negative")
         headers.append((name, value))
     if position != end:
-        raise _invalid(f"{end - position} bytes follow the last header of a record")
+        raise invalid(f"{end - position} bytes follow the last header of a record")
     return headers
-
-
-def _read_varint(payload: bytes, position: int, end: int) -> tuple[int, int]:
-    """A zigzag varint of at most 64 bits: (value, position after it)."""
-    try:
-        result = shift = 0
-        while True:
-            byte = payload[position]
-            position += 1
-            if byte < 0x80:
-                break
-            result |= (byte & 0x7F) << shift
-            shift += 7
-            if shift > 63:
-                raise _invalid("a varint is longer than it may be")
-    except IndexError:
-        raise _invalid("a varint ends outside the batch") from None
-    result |= byte << shift
-    if position > end or result > _MAX_UINT64:
-        raise _invalid("a varint does not fit its record")
-    return (result >> 1) ^ -(result & 1), position
-
-
-def _invalid(what: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_RECORD, f"The records of the batch cannot be read: {what}.")
 
 
 def write_varint(out: bytearray, value: int) -> None:
