@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from headrace.log.config import LogConfig
 from headrace.log.environment import Environment
 from headrace.log.epochs import LeaderEpochs
+from headrace.log.files import FULL_DISK
 from headrace.log.leftovers import discard
 from headrace.log.producers import CompletedTransaction, ProducerState
 from headrace.log.recovery import LoadedLog
@@ -47,15 +48,7 @@ class LogStore:
 
     def roll(self, base_offset: int, config: LogConfig) -> Segment:
         """Begin a segment at `base_offset`. On an OSError nothing has changed."""
-        jitter = random.randrange(config.segment_jitter_ms) if config.segment_jitter_ms else 0
-        segment = Segment(
-            self._environment,
-            self.directory,
-            base_offset,
-            created_ms=self._environment.clock.now_ms(),
-            roll_jitter_ms=min(jitter, config.max_segment_ms),
-        )
-        segment.create_files(config.preallocate_bytes)
+        segment = self._create(base_offset, config, config.preallocate_bytes)
         try:
             self.take_snapshot(base_offset)
             self.active.seal()
@@ -66,10 +59,41 @@ class LogStore:
             empty = self.active
             self.segments.remove(empty)
             self._discard(empty, 0)
+        self._begin(segment)
+        return segment
+
+    def replace_active(self, base_offset: int, config: LogConfig, delay_ms: int) -> None:
+        """Begin a segment at `base_offset` and take the active one out of service, nothing of which is wanted any more.
+        That needs no more room than an empty file does, which a full disk has. On an OSError nothing has changed."""
+        segment = self._create(base_offset, config, 0)
+        try:
+            self.take_snapshot(base_offset)
+        except OSError as error:
+            if (
+                error.errno not in FULL_DISK
+            ):  # Without it a crash forgets producers of whom no record is left.
+                segment.remove_files()
+                raise
+        old = self.active
+        self._begin(segment)
+        self.remove_first([old], delay_ms)
+
+    def _create(self, base_offset: int, config: LogConfig, preallocate: int) -> Segment:
+        jitter = random.randrange(config.segment_jitter_ms) if config.segment_jitter_ms else 0
+        segment = Segment(
+            self._environment,
+            self.directory,
+            base_offset,
+            created_ms=self._environment.clock.now_ms(),
+            roll_jitter_ms=min(jitter, config.max_segment_ms),
+        )
+        segment.create_files(preallocate)
+        return segment
+
+    def _begin(self, segment: Segment) -> None:
         self.segments.add(segment)
         self.active = segment
         self.directory_synced = False
-        return segment
 
     def complete_transaction(self, completed: CompletedTransaction, last_stable_offset: int) -> None:
         if completed.aborted:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from headrace.log import retention
 from headrace.log.files import FULL_DISK
 from headrace.log.reader import LogReader
-from headrace.log.segment import Segment
 from headrace.log.store import LogStore
 from headrace.wire.errors import ErrorCode, KafkaError
 
@@ -92,19 +91,13 @@ class TrimmedLog(LogReader):
             )
             if not old:
                 return 0
-            active = old.pop() if old[-1] is store.active else None
-            self._remove_first(store, old)
-            if active is not None:
-                # Last, because it takes a new segment in its place, for which a full disk has no room yet.
-                store.roll(self.log_end_offset, self.config)
+            delay_ms = self.config.file_delete_delay_ms
+            store.remove_first([segment for segment in old if segment is not store.active], delay_ms)
+            self.advance_log_start(store.segments.first.base_offset)
+            if old[-1] is store.active:
+                store.replace_active(self.log_end_offset, self.config, delay_ms)
                 self._roll_timestamp = -2
-                self._remove_first(store, [active])
-                old.append(active)
+                self.advance_log_start(store.segments.first.base_offset)
         except OSError as error:
             raise self.write_failed(store, error) from None
         return len(old)
-
-    def _remove_first(self, store: LogStore, segments: list[Segment]) -> None:
-        if segments:
-            store.remove_first(segments, self.config.file_delete_delay_ms)
-            self.advance_log_start(store.segments.first.base_offset)
