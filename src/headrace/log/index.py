@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_right
 from typing import NamedTuple
 
-from headrace.log.files import Files, HandlePool, HandleSlot
+from headrace.log.files import FileHandle, Files, HandlePool, HandleSlot
 
 _TAIL_ENTRIES = 512
 """How many entries reach the file at once, and how many recent ones stay in memory."""
@@ -43,7 +43,18 @@ _NO_PAGE: tuple[int, bytes | bytearray] = (0, b"")
 
 
 class SparseIndex:
-    __slots__ = ("_files", "_page", "_pool", "_slot", "_struct", "_tail", "count", "path", "written")
+    __slots__ = (
+        "_files",
+        "_page",
+        "_pool",
+        "_slot",
+        "_struct",
+        "_tail",
+        "count",
+        "has_file",
+        "path",
+        "written",
+    )
 
     def __init__(
         self, files: Files, pool: HandlePool, path: str, layout: struct.Struct, written: int
@@ -56,6 +67,8 @@ class SparseIndex:
         """Entries in the file."""
         self.count = written
         """Entries in all."""
+        self.has_file = True
+        """False when there is certainly none yet."""
         self._tail = _Tail(written, _NOTHING, _NOTHING)
         self._slot = HandleSlot()
         self._page = _NO_PAGE
@@ -89,21 +102,21 @@ class SparseIndex:
         start, firsts, seconds = self._tail
         skip = self.written - start
         data = b"".join(map(self._struct.pack, firsts[skip:], seconds[skip:]))
-        handle = self._files.open(self.path, writable=True, create=True)
+        handle = self._open_to_write()
         handle.write_at(data, self.written * self._struct.size)
         self.written = self.count
 
     def sync(self) -> None:
         """Bring every entry to the disk; from then on the file exists, though it may be empty."""
         self.write()
-        handle = self._files.open(self.path, writable=True, create=True)
+        handle = self._open_to_write()
         if self.written:
             handle.sync()
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries, and nothing else in the file."""
-        if count <= self.written:
-            handle = self._files.open(self.path, writable=True, create=True)
+        if count <= self.written and self.has_file:
+            handle = self._open_to_write()
             handle.truncate(count * self._struct.size)
             self.written = count
             self._page = _NO_PAGE
@@ -113,6 +126,10 @@ class SparseIndex:
         else:
             self._tail = _Tail(start, firsts[: count - start], seconds[: count - start])
         self.count = count
+
+    def _open_to_write(self) -> FileHandle:
+        self.has_file = True
+        return self._files.open(self.path, writable=True, create=True)
 
     def release(self) -> None:
         """Give up memory and the open file; what was not written stays."""

@@ -279,7 +279,7 @@ class LogLifecycle:
             )
         store = self._store
         try:
-            store.finish(self.log_end_offset)
+            store.finish(self.log_start_offset, self.log_end_offset)
         except OSError as error:
             raise self.fail(f"it cannot be closed: {error}") from None
         self.recovery_point = self.log_end_offset

@@ -84,6 +84,7 @@ class Segment(SegmentFile):
         synced."""
         try:
             self.environment.files.create(self.path(".log"))
+            self.offset_index.has_file = self.time_index.has_file = False
             if preallocate:
                 self.handle(writable=True).preallocate(preallocate)
                 self.preallocated = True
@@ -285,6 +286,11 @@ class Segment(SegmentFile):
         self.time_index.write()
         self.offset_index.release()
         self.time_index.release()
+
+    @property
+    def is_quickly_indexed(self) -> bool:
+        """It holds little, and no index file: making one takes longer than reading the segment when it is next opened."""
+        return not (self.offset_index.count or self.offset_index.has_file or self.time_index.has_file)
 
     def sync_log(self) -> None:
         """Bring the batches to the disk, and the transactions that recovery could not find again."""

@@ -207,12 +207,29 @@ class LogStore:
                 self.directory_synced = False
                 raise
 
-    def finish(self, end_offset: int) -> None:
-        """Bring everything to the disk, what only memory has included, ready for a clean stop."""
-        self.take_snapshot(end_offset)
-        self.active.seal()
-        self.active.sync()
+    def finish(self, log_start_offset: int, end_offset: int) -> None:
+        """Bring everything to the disk, what only memory has included, ready for a clean stop.
+
+        A log that holds next to nothing gets no indexes and no snapshot for that: making files takes most of the time in
+        which a broker with thousands of such logs stops, and reading a few batches when the log is next used takes none.
+        """
+        if not self._is_quickly_read(log_start_offset):
+            self.take_snapshot(end_offset)
+            self.active.seal()
+            self.active.sync()
         self.sync(end_offset)
+
+    def _is_quickly_read(self, log_start_offset: int) -> bool:
+        """Everything that was ever written is here, in a few batches: indexes and producers can be made from them."""
+        active = self.active
+        return (
+            self.segments.first is active
+            and log_start_offset <= active.base_offset
+            and not self._snapshots
+            and active.is_quickly_indexed
+            and not active.has_aborted_transactions
+            and not active.preallocated
+        )
 
     def release(self) -> None:
         """Let go of every file without writing anything."""
