@@ -1,9 +1,16 @@
 """`headrace up` as a new user meets it: mistakes are named with the cause and the remedy, and it says what it does."""
 
+import ast
 import signal
 import socket
+import subprocess
+import sys
 
 import pytest
+from typer.main import get_command
+
+from headrace.cli import up
+from headrace.cli.start import read_plain
 
 
 def starting(headrace, *arguments):
@@ -105,3 +112,70 @@ def test_a_bootstrap_server_that_is_none_is_named(headrace, server):
     assert (
         ran.err == f"headrace: --bootstrap-server takes HOST:PORT, such as 127.0.0.1:9092, not '{server}'.\n"
     )
+
+
+PLAIN = [
+    [],
+    ["--temp", "--listen", "127.0.0.1:0"],
+    ["--listen=127.0.0.1:0", "--advertise", "broker-1.example.com:9092", "--data=here", "--config", "file"],
+    ["--set", "a=b", "--set=c=d=e", "--set", "f="],
+    ["--brokers", "3", "--listen", "h:1", "--listen", "h:2"],
+    ["--zookeeper", "zk1:2181,zk2:2181/headrace", "--id", "0", "--rack", "a"],
+    ["--data", ""],
+]
+LEFT_TO_TYPER = [
+    ["--help"],
+    ["-h"],
+    ["--lisen", "127.0.0.1:0"],
+    ["--listen"],
+    ["--listen", "--temp"],
+    ["--temp=yes"],
+    ["--brokers", "0"],
+    ["--brokers", "three"],
+    ["--id", "-1"],
+    ["--", "--temp"],
+    ["topic"],
+]
+
+
+def declared():
+    """The command as typer knows it."""
+    return get_command(up.app)
+
+
+@pytest.mark.parametrize("arguments", PLAIN, ids=" ".join)
+def test_a_plain_command_line_means_without_typer_what_it_means_with_it(arguments, monkeypatch):
+    started = []
+    monkeypatch.setattr(up, "start", lambda options: started.append(options) or 0)
+    declared().main(arguments, standalone_mode=False)
+    (meant,) = started
+    read = read_plain(arguments)
+    assert read is not None
+    assert {name: read.get(name) or None for name in meant} == {
+        name: value or None for name, value in meant.items()
+    }
+
+
+@pytest.mark.parametrize("arguments", LEFT_TO_TYPER, ids=" ".join)
+def test_what_is_not_plain_is_left_to_typer(arguments):
+    assert read_plain(arguments) is None
+
+
+def test_every_option_of_the_command_is_read_without_typer():
+    for option in declared().params:
+        if option.name == "help":
+            continue
+        value = [] if option.name == "temp" else ["1"]
+        assert read_plain([option.opts[0], *value]), option.name
+
+
+def test_a_broker_starts_without_the_libraries_that_only_other_commands_need():
+    code = (
+        "import sys, headrace.broker.run as run;"
+        "run.run = lambda config: print(sorted({name.partition('.')[0] for name in sys.modules})) or 0;"
+        "import headrace.cli as cli; cli.dispatch(['up', '--temp'])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ast.literal_eval(ran.stdout))
+    assert "headrace" in loaded
+    assert not loaded & {"typer", "rich", "confluent_kafka", "re2", "kazoo"}

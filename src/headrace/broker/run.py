@@ -60,9 +60,9 @@ async def _serve(node: Node) -> None:
     await node.start()
     # What was made at start-up stays: keep it out of every later collection, and collect seldom, since the
     # hot path makes no cycles.
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    gc.enable()
     where = ", ".join(f"{host}:{port}" for host, port in node.addresses.values())
     data = ", ".join(str(path) for path in node.config.log_dirs)
     print(

@@ -20,6 +20,12 @@ def dispatch(arguments: list[str]) -> int:
         from headrace.cli.kafka import run as run_kafka_tool
 
         return run_kafka_tool(arguments[1:])
+    if arguments[:1] == ["up"]:
+        from headrace.cli.start import read_plain, start
+
+        options = read_plain(arguments[1:])
+        if options is not None:
+            return start(options)
     from headrace.cli.tree import run
 
     return run(arguments)

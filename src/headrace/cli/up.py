@@ -1,4 +1,4 @@
-"""`headrace up`: start a broker in the foreground."""
+"""`headrace up`: its options and their help. What it does is in `start`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli import options, properties
-from headrace.cli.failure import Exit, Failure, Misuse
+from headrace.cli import options
+from headrace.cli.start import DEFAULT_DATA, DEFAULT_LISTEN, start
 
 app = options.command_app("Start a broker.")
-
-DEFAULT_LISTEN = "127.0.0.1:9092"
-DEFAULT_DATA = "data"
 
 
 @app.command(
@@ -68,62 +65,19 @@ def up(
     ] = False,
 ) -> None:
     """Start a broker in the foreground; Ctrl-C or SIGTERM stops it cleanly."""
-    if temp and data is not None:
-        raise Misuse("--temp and --data contradict each other; leave one out.")
-    overrides = properties.from_arguments(settings or [], "--set")
-    flags: dict[str, str] = {}
-    if listen is not None:
-        flags["listeners"] = f"PLAINTEXT://{_address(listen, '--listen')}"
-    if advertise is not None:
-        flags["advertised.listeners"] = f"PLAINTEXT://{_address(advertise, '--advertise')}"
-    if data is not None:
-        flags["log.dirs"] = str(data)
-    if zookeeper is not None:
-        flags["zookeeper.connect"] = zookeeper
-    if broker_id is not None:
-        flags["node.id"] = str(broker_id)
-    if rack is not None:
-        flags["broker.rack"] = rack
-    if brokers is not None and (zookeeper is not None or broker_id is not None):
-        raise Misuse(
-            "--brokers keeps its cluster on this machine and numbers it itself: no --zookeeper, no --id."
-        )
-    if temp:
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
-            _run(config, {**flags, "log.dirs": directory, **overrides}, brokers)
-    else:
-        _run(config, {**flags, **overrides}, brokers)
-
-
-def _address(text: str, option: str) -> str:
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdigit():
-        raise Misuse(f"{option} takes HOST:PORT, such as 127.0.0.1:9092, not '{text}'.")
-    return text if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
-
-
-def _run(file: Path | None, overrides: dict[str, str], brokers: int | None) -> None:
-    from headrace.config.broker import BrokerConfig
-    from headrace.config.definition import ConfigError
-
-    given, places = properties.load_with_places(file) if file is not None else ({}, {})
-    if "listeners" not in given:
-        overrides = {"listeners": f"PLAINTEXT://{DEFAULT_LISTEN}", **overrides}
-    if not {"log.dirs", "log.dir"} & given.keys():
-        overrides = {"log.dirs": DEFAULT_DATA, **overrides}
-    try:
-        checked = BrokerConfig.load(given, overrides, places)
-    except ConfigError as error:
-        raise Failure(str(error), Exit.USAGE) from None
-    if brokers is not None:
-        from headrace.broker.supervisor import BrokerCommand, supervise
-
-        code = supervise(BrokerCommand(file, overrides), checked, brokers)
-    else:
-        from headrace.broker.run import run
-
-        code = run(checked)
+    code = start(
+        {
+            "listen": listen,
+            "advertise": advertise,
+            "data": data,
+            "config": config,
+            "settings": settings,
+            "brokers": brokers,
+            "zookeeper": zookeeper,
+            "broker_id": broker_id,
+            "rack": rack,
+            "temp": temp,
+        }
+    )
     if code:
         raise typer.Exit(code)

@@ -1,27 +1,34 @@
 """Patterns that members subscribe to, matched by the broker.
 
-RE2 matches in time linear in the input whatever the pattern, so no subscription can hold up the event loop.
+RE2 matches in time linear in the input whatever the pattern, so no subscription can hold up the event loop. It is
+imported with the first pattern: most brokers never see one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-
-import re2
+from typing import TYPE_CHECKING
 
 from headrace.groups.topics import Topics
 from headrace.wire.errors import ErrorCode, KafkaError
 
+if TYPE_CHECKING:
+    import re2
+
 
 @lru_cache(maxsize=1024)
 def _compile(pattern: str) -> re2._Regexp:
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     return re2.compile(pattern, options)
 
 
 def validate(pattern: str) -> None:
+    import re2
+
     try:
         _compile(pattern)
     except re2.error as error:
