@@ -4,8 +4,8 @@ One client produces flat out, one reads a cold backlog, and compaction runs.
 """
 
 from functools import partial
-from pathlib import Path
 
+from bench.compaction import CompactionWatch
 from bench.parts.latency import latency_rows
 from bench.processes import Broken, drop_from_page_cache
 from bench.rows import Row, Sample
@@ -26,7 +26,12 @@ _SETTINGS = {"log.cleaner.backoff.ms": "1000"}
 
 
 def run(session: Session) -> list[Row]:
-    rows = latency_rows("noisy", "beside a flat-out producer, a cold backlog reader and compaction")
+    rows = [
+        *latency_rows("noisy", "beside a flat-out producer, a cold backlog reader and compaction"),
+        Row("noisy-produced", "what the flat-out producer got", "records/s", "more", "the round"),
+        Row("noisy-read", "what the reader of the cold backlog got", "MB/s", "more", "the round"),
+        Row("noisy-compacted", "what compaction replaced meanwhile", "MB/s", "more", "the round"),
+    ]
     running: dict[str, RunningKafka] = {}
     try:
         for system in session.kafka_systems():
@@ -52,8 +57,6 @@ def _latency_beside(session: Session, seconds: int, broker: Running) -> dict[str
     broker.load("produce", topic="compacted", records=session.size(4_000_000, 200_000), size=100, keys=keys)
     drop_from_page_cache(broker.data / "backlog-0")
     busy = seconds + 4
-    compacted = broker.data / "compacted-0"
-    before = _first_segments(compacted)
     with broker.metered() as usage:
         neighbours = [
             broker.start_load("produce", topic="flat-out", seconds=busy, size=100, queue_records=100_000),
@@ -61,24 +64,22 @@ def _latency_beside(session: Session, seconds: int, broker: Running) -> dict[str
             broker.start_load("produce", topic="compacted", seconds=busy, size=100, keys=keys, rate=50_000),
         ]
         try:
-            answer = broker.load("latency", topic="quiet", rate=1000, seconds=seconds, warm_up=2)
+            with CompactionWatch(broker.data / "compacted-0") as compaction:
+                answer = broker.load("latency", topic="quiet", rate=1000, seconds=seconds, warm_up=2)
             produced, read, _ = (neighbour.answer() for neighbour in neighbours)
         finally:
             for neighbour in neighbours:
                 neighbour.cancel()
-    if _first_segments(compacted) == before:
-        raise Broken(f"no compaction took place in {compacted} during the measurement")
-    read_mb = read["bytes"] / 1e6 / busy
-    session.say(f"    beside it: {produced['per_second']:,.0f} records/s in, {read_mb:,.0f} MB/s read cold")
+    if not compaction.seen:
+        raise Broken(f"no compaction was under way in {broker.data} during the measurement")
     broker.delete("flat-out")
     broker.delete("compacted")
-    cpu = usage.cpu_seconds * 1e4 / answer["records"]
+    cost = usage.cpu_seconds
+    share = cost * 1e4 / answer["records"]
     return {
-        "noisy-p50": Sample(answer["p50_ms"], cpu, usage.rss_mb),
-        "noisy-p99": Sample(answer["p99_ms"], cpu, usage.rss_mb),
+        "noisy-p50": Sample(answer["p50_ms"], share, usage.rss_mb),
+        "noisy-p99": Sample(answer["p99_ms"], share, usage.rss_mb),
+        "noisy-produced": Sample(produced["per_second"], cost, usage.rss_mb),
+        "noisy-read": Sample(read["bytes"] / 1e6 / busy, cost, usage.rss_mb),
+        "noisy-compacted": Sample(compaction.replaced_per_second / 1e6, cost, usage.rss_mb),
     }
-
-
-def _first_segments(directory: Path) -> list[tuple[str, int]]:
-    """Names and sizes of the segments that were there before: compaction replaces them."""
-    return sorted((path.name, path.stat().st_ino) for path in directory.glob("*.log"))[:3]
