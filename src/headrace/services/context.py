@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 
 from headrace.services.invocation import Attachments, Invocation
 
@@ -46,14 +46,14 @@ class CallContext:
         return self._invocation.local_address
 
 
-_call: ContextVar[CallContext | None] = ContextVar("headrace.services.call", default=None)
+CALL: ContextVar[CallContext | None] = ContextVar("headrace.services.call", default=None)
 _outgoing: ContextVar[Mapping[str, object]] = ContextVar("headrace.services.outgoing", default={})  # noqa: B039
 _reply: ContextVar[Mapping[str, object]] = ContextVar("headrace.services.reply", default={})  # noqa: B039
 
 
 def current() -> CallContext:
     """The call being served; outside of one, an empty context."""
-    return _call.get() or CallContext("", Invocation("", "", ()))
+    return CALL.get() or CallContext("", Invocation("", "", ()))
 
 
 @contextmanager
@@ -77,11 +77,3 @@ def reply_attachments() -> Mapping[str, object]:
 
 def note_reply(attachments: Mapping[str, object]) -> None:
     _reply.set(attachments)
-
-
-def enter(call: CallContext) -> Token[CallContext | None]:
-    return _call.set(call)
-
-
-def leave(token: Token[CallContext | None]) -> None:
-    _call.reset(token)

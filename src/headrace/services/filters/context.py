@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.services import context
+from headrace.services.context import CALL, CallContext
 from headrace.services.filters.base import Filter
 from headrace.services.invocation import Invocation, Result
 
@@ -15,12 +15,12 @@ class ContextFilter(Filter):
     SUSPENDS = False
 
     async def invoke(self, invocation: Invocation) -> Result:
-        call = context.CallContext(self.interface.name, invocation)
-        token = context.enter(call)
+        call = CallContext(self.interface.name, invocation)
+        token = CALL.set(call)
         try:
             result = await self.inner.invoke(invocation)
         finally:
-            context.leave(token)
+            CALL.reset(token)
         if call.reply:
             result.attachments = {**(result.attachments or {}), **call.reply}
         return result

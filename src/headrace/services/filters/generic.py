@@ -26,10 +26,6 @@ from headrace.services.javatypes import split_descriptor
 _CALLS = frozenset((INVOKE, INVOKE_ASYNC))
 
 
-def is_generic_call(invocation: Invocation) -> bool:
-    return invocation.method_name in _CALLS and len(invocation.arguments) == 3
-
-
 class GenericFilter(Filter):
     """Serves `$invoke` from the interface's own methods."""
 
@@ -38,9 +34,10 @@ class GenericFilter(Filter):
     SUSPENDS = False
 
     def invoke(self, invocation: Invocation) -> Coroutine[Any, Any, Result]:
-        if not is_generic_call(invocation) or self.interface.cls is GenericService:
-            return self.inner.invoke(invocation)
-        return self._invoke_by_name(invocation)
+        by_name = invocation.method_name in _CALLS and len(invocation.arguments) == 3
+        if by_name and self.interface.cls is not GenericService:
+            return self._invoke_by_name(invocation)
+        return self.inner.invoke(invocation)
 
     async def _invoke_by_name(self, invocation: Invocation) -> Result:
         name, types, arguments = invocation.arguments
@@ -87,7 +84,7 @@ class GenericImplFilter(Filter):
     SUSPENDS = False
 
     async def invoke(self, invocation: Invocation) -> Result:
-        if is_generic_call(invocation):
+        if invocation.method_name in _CALLS and len(invocation.arguments) == 3:
             invocation.attachments["generic"] = self.url.get("generic")
             return await self.inner.invoke(invocation)
         types = split_descriptor(invocation.parameter_types)

@@ -25,11 +25,7 @@ _MAX_KEPT_NAMES = 4096
 class Decoder(Input):
     """Reads one body: call `decode` for each value in turn. Whatever is wrong with it is a Hessian2Error."""
 
-    __slots__ = ("_classes",)
-
-    def __init__(self, data: bytes | bytearray | memoryview, classes: JavaClasses = DEFAULT_CLASSES) -> None:
-        Input.__init__(self, data)
-        self._classes = classes
+    __slots__ = ()
 
     def decode(self) -> Any:
         """The next value."""
@@ -52,17 +48,17 @@ class Decoder(Input):
         return len(self.data) - self.pos
 
     def object_reader(self, class_name: str, fields: tuple[str, ...]) -> ObjectReader:
-        kept = self._classes.readers
+        kept = self.classes.readers
         reader: ObjectReader | None = kept.get((class_name, fields))
         if reader is None:
             reader = self._make_reader(class_name, fields)
-            known = class_name in self._classes.by_name or class_name in BUILDERS
+            known = class_name in self.classes.by_name or class_name in BUILDERS
             if known and len(kept) < _MAX_KEPT and sum(map(len, fields)) < _MAX_KEPT_NAMES:
                 kept[class_name, fields] = reader
         return reader
 
     def _make_reader(self, class_name: str, fields: tuple[str, ...]) -> ObjectReader:
-        java_class = self._classes.by_name.get(class_name)
+        java_class = self.classes.by_name.get(class_name)
         if java_class is not None:
             if java_class.kind == "enum":
                 return enum_reader(java_class, fields)

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from headrace.services.hessian2 import scalars
 from headrace.services.hessian2.brief import brief
+from headrace.services.hessian2.classes import DEFAULT_CLASSES, JavaClasses
 from headrace.services.hessian2.errors import Hessian2Error
 from headrace.services.hessian2.keys import check_hash
 
@@ -32,6 +33,7 @@ class Input:
         "_open",
         "_repeated",
         "_sizes",
+        "classes",
         "data",
         "definitions",
         "pos",
@@ -39,9 +41,10 @@ class Input:
         "types",
     )
 
-    def __init__(self, data: bytes | bytearray | memoryview) -> None:
+    def __init__(self, data: bytes | bytearray | memoryview, classes: JavaClasses = DEFAULT_CLASSES) -> None:
         self.data = bytes(data)
         self.pos = 0
+        self.classes = classes
         # The numbers of the objects being read, the outermost first; of all objects their length in bytes, with
         # what they refer to counted again; and how much was counted again in all.
         self._open: list[int] = []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from headrace.services.errors import ServicesError
 from headrace.services.protocols.dubbo import codec
@@ -15,6 +15,7 @@ from headrace.services.protocols.dubbo.server_connection import ServerConnection
 from headrace.services.url import URL
 
 if TYPE_CHECKING:
+    from headrace.services.invocation import Invocation
     from headrace.services.invoker import Invoker
     from headrace.services.runtime import Runtime
 
@@ -38,7 +39,7 @@ class DubboServer:
         self._accepts = url.get_int("accepts", 0)
         self._pulse = Pulse(url)
         self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.calls: dict[Invocation, asyncio.Task[None]] = {}  # those under way that wait for something
 
     async def start(self) -> None:
         host = (
@@ -88,17 +89,6 @@ class DubboServer:
         self.connections.discard(connection)
         self._pulse.remove(connection)
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.add(self.loop.create_task(self._run(work)))
-
-    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        finally:  # cheaper than a callback of the task, which is another turn of the loop
-            task = asyncio.current_task()
-            if task is not None:
-                self._tasks.discard(task)
-
     async def close(self, wait_seconds: float) -> None:
         """Tell consumers to look elsewhere, let calls under way finish, close."""
         if self._server is not None:
@@ -108,10 +98,10 @@ class DubboServer:
         deadline = self.loop.time() + wait_seconds
         quiet_since: float | None = None
         # A one-way call goes on when its consumer has gone.
-        while (self.connections or self._tasks) and self.loop.time() < deadline:
+        while (self.connections or self.calls) and self.loop.time() < deadline:
             now = self.loop.time()
             last = max((connection.last_read for connection in self.connections), default=0.0)
-            busy = bool(self._tasks) or now - last < _QUIET_SECONDS
+            busy = bool(self.calls) or now - last < _QUIET_SECONDS
             quiet_since = None if busy else quiet_since or now
             if quiet_since is not None and now - quiet_since >= _QUIET_SECONDS:
                 break
@@ -119,5 +109,5 @@ class DubboServer:
         self._pulse.stop()
         for connection in list(self.connections):
             connection.close()
-        for task in list(self._tasks):
+        for task in list(self.calls.values()):
             task.cancel()

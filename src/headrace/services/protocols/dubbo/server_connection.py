@@ -97,7 +97,7 @@ class ServerConnection(Connection):
             return
         call = self._serve(invoker, invocation, request_id, route.reply_attachments)
         if invoker.suspends:
-            server.spawn(call)
+            server.calls[invocation] = self.loop.create_task(call)
             return
         try:
             call.send(None)
@@ -143,6 +143,8 @@ class ServerConnection(Connection):
         else:
             if not invocation.one_way:
                 self._send_result(request_id, result, invoker, invocation, attachments)
+        finally:
+            self._server.calls.pop(invocation, None)
 
     def _reason(self, error: Exception, invocation: Invocation) -> tuple[Status, str]:
         """Why a call could not be made, as the consumer is told."""
