@@ -80,6 +80,17 @@ def test_a_transaction_is_described_with_its_partitions(headrace, ongoing, topic
     assert row.split() == [topic, "0"]
 
 
+def test_a_transaction_that_is_over_is_not_said_to_be_open(headrace, bootstrap, topic, name):
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"x")
+    producer.commit_transaction(30)
+    (head, *_) = headrace("transactions", "describe", name).lines
+    assert "Commit" in head
+    assert ("open for" in head) == ("Prepare" in head), "the markers may still be on their way"
+
+
 def test_producers_of_a_partition_are_shown_with_what_they_have_open(headrace, hanging, topic):
     (found,) = headrace("transactions", "producers", topic, "-p", 0, "--json").json
     assert (found["producer_id"], found["start_offset"], found["coordinator_epoch"]) == (hanging, 0, -1)

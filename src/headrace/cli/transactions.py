@@ -91,7 +91,8 @@ def describe(
         output.json_document([_described(each) for each in found])
         return
     for number, each in enumerate(found):
-        since = "" if each.duration_ms is None else f", open for {each.duration_ms / 1000:,.1f} s"
+        is_open = each.duration_ms is not None and not each.state.startswith("Complete")
+        since = f", open for {(each.duration_ms or 0) / 1000:,.1f} s" if is_open else ""
         print(
             ("\n" if number else "") + f"Transactional id {each.transactional_id}: {each.state}{since}, "
             f"producer {each.producer_id} epoch {each.producer_epoch}, "

@@ -124,10 +124,7 @@ def describe(cluster: Cluster, transactional_id: str) -> Description:
         TRANSACTION,
     ).transaction_states[0]
     if answer.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-        raise RequestRefused(
-            answer.error_code,
-            f"There is no transactional id '{transactional_id}'; 'headrace transactions list' shows what there is.",
-        )
+        raise RequestRefused(answer.error_code, f"There is no transactional id '{transactional_id}'.")
     check(answer.error_code)
     started = answer.transaction_start_time_ms
     return Description(
@@ -143,11 +140,12 @@ def describe(cluster: Cluster, transactional_id: str) -> Description:
 
 
 def with_hint(cluster: Cluster, refused: RequestRefused, transactional_id: str) -> Failure:
-    """The refusal with the nearest id there is."""
+    """The refusal with the nearest id there is, or with where to look."""
     if refused.error is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
         return refused
     known = [listing.transactional_id for listing in listings(cluster)]
-    return Failure(refused.sentence + did_you_mean(transactional_id, known))
+    hint = did_you_mean(transactional_id, known) or " 'headrace transactions list' shows what there is."
+    return Failure(refused.sentence + hint)
 
 
 def producers(cluster: Cluster, partition: TopicPartition, broker_id: int | None = None) -> list[Producer]:
