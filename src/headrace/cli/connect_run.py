@@ -58,7 +58,7 @@ class Job:
         if self.running is not None:
             with suppress(*_spark_errors()):  # when Spark is gone, what was said last stands
                 self.said = self.running.facts()
-        waits = self.condition == "running" and self.said.get("waits_because")
+        waits = self.condition == "running" and (self.said.get("waits_because") or self._absence())
         return {
             "connector": self.declaration.name,
             "type": self.declaration.type,
@@ -72,6 +72,12 @@ class Job:
             **{name: fact for name, fact in self.said.items() if name != "waits_because"},
             **self._lag(),
         }
+
+    def _absence(self) -> str | None:
+        """Spark itself tries again for a while, without a word."""
+        if self.lags is None or not self.lags.is_cluster_away:
+            return None
+        return f"the cluster at {self.declaration.topic.bootstrap} does not answer"
 
     def watch_lag(self) -> None:
         """A sink commits how far it is to a group."""
@@ -144,6 +150,7 @@ def _run(jobs: list[Job], wish: Wish) -> None:
     try:
         _start(jobs, wish, session)
         with show(json=wish.json) as draw:
+            is_interrupted = False
             try:
                 while any(job.condition == "running" for job in jobs):
                     for job in jobs:
@@ -151,6 +158,7 @@ def _run(jobs: list[Job], wish: Wish) -> None:
                     draw([job.report() for job in jobs])
                     time.sleep(_LOOK)
             except (KeyboardInterrupt, Terminated):
+                is_interrupted = True
                 if sys.stderr.isatty():
                     output.note("Stopping; what a batch has begun, the next run does again.")
                 raise
@@ -163,7 +171,7 @@ def _run(jobs: list[Job], wish: Wish) -> None:
                 raise
             finally:
                 _stop(jobs)
-                draw([job.report() for job in jobs], last=True)
+                draw([job.report() for job in jobs], last=True, troubles=is_interrupted)
     finally:
         session.stop()
     failed = [str(job.error).rstrip(".") + "." for job in jobs if job.condition == "failed"]
@@ -356,6 +364,8 @@ def _let_libraries_speak() -> None:
             super().emit(record)
 
     logging.basicConfig(level=logging.WARNING, format="headrace: %(message)s", handlers=[Stderr()])
+    # A cluster that is away is told by the connectors' state; the client would say so at every try.
+    logging.getLogger("headrace.client").setLevel(logging.CRITICAL)
     logging.getLogger("py4j").setLevel(
         logging.CRITICAL
     )  # it logs each call to a Spark that is gone, with its stack

@@ -21,7 +21,9 @@ _STYLES = {"failed": "red", "waiting": "yellow", "stopped": "dim", "done": "dim"
 
 
 class Draw(Protocol):
-    def __call__(self, jobs: Sequence[Facts], *, last: bool = False) -> None: ...
+    def __call__(self, jobs: Sequence[Facts], *, last: bool = False, troubles: bool = True) -> None:
+        """``troubles``: with the reasons of failures, which need not be told where the command's last sentence does."""
+        ...
 
 
 @contextmanager
@@ -35,11 +37,10 @@ def show(*, json: bool) -> Iterator[Draw]:
     # What goes to stderr meanwhile is put above the table; but only where both are on the terminal.
     with Live(auto_refresh=False, vertical_overflow="crop", redirect_stderr=sys.stderr.isatty()) as live:
 
-        def draw(jobs: Sequence[Facts], *, last: bool = False) -> None:
+        def draw(jobs: Sequence[Facts], *, last: bool = False, troubles: bool = True) -> None:
             styles = [_STYLES.get(job["state"], "") for job in jobs]
-            # In the end a failure is the command's last sentence, and need not be told twice.
-            troubles = [] if last else [_trouble(job) for job in jobs if job.get("error")]
-            shown = screen(fit(COLUMNS, jobs, live.console.width), styles, troubles=troubles)
+            told = [_trouble(job) for job in jobs if troubles and job.get("error")]
+            shown = screen(fit(COLUMNS, jobs, live.console.width), styles, troubles=told)
             live.update(shown, refresh=True)
 
         yield draw
@@ -96,12 +97,12 @@ def print_types(json: bool) -> None:
 def _lines(json: bool) -> Draw:
     shown_at, shown = 0.0, ""
 
-    def draw(jobs: Sequence[Facts], *, last: bool = False) -> None:
+    def draw(jobs: Sequence[Facts], *, last: bool = False, troubles: bool = True) -> None:
         nonlocal shown_at, shown
         if not last and time.monotonic() < shown_at + _LINES_EVERY:
             return
         shown_at = time.monotonic()
-        text = "\n".join(output.json_line(job) if json else _line(job) for job in jobs)
+        text = "\n".join(output.json_line(job) if json else _line(job, troubles) for job in jobs)
         if json or text != shown:
             print(text, flush=True)
             shown = text
@@ -109,7 +110,7 @@ def _lines(json: bool) -> Draw:
     return draw
 
 
-def _line(job: Facts) -> str:
+def _line(job: Facts, with_trouble: bool) -> str:
     pace = _pace(job)
     parts = [
         f"{job['connector']}: {job['state']}",
@@ -121,7 +122,7 @@ def _line(job: Facts) -> str:
         parts.append(f"listening on {job['listening']}")
     if job.get("refused"):
         parts.append(f"{job['refused']:,} requests turned away")
-    return ", ".join(parts) + (f"; {job['error']}" if job.get("error") else "")
+    return ", ".join(parts) + (f"; {job['error']}" if with_trouble and job.get("error") else "")
 
 
 def _trouble(job: Facts) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from headrace.client.config import Config
-from headrace.client.errors import ClientError
+from headrace.client.errors import BrokerError, ClientError
 from headrace.client.lag import GroupLag, LagMonitor
 
 _LAST_MEASURE = 5.0
@@ -24,6 +24,8 @@ class LagWatch:
         self.groups = groups
         self._interval = interval
         self._found: dict[str, GroupLag] = {}
+        self._is_away = False
+        self._asking_since: float | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="lag", daemon=True)
         self._thread.start()
@@ -32,6 +34,12 @@ class LagWatch:
         """None while it is not known: before the first commit, and while the cluster does not answer."""
         found = self._found.get(group)
         return found if found is not None and time.time() - found.at < _OLDEST * self._interval else None
+
+    @property
+    def is_cluster_away(self) -> bool:
+        """Nobody answered when this was last measured, or has not for long."""
+        since = self._asking_since
+        return self._is_away or (since is not None and time.monotonic() - since > _OLDEST * self._interval)
 
     def close(self) -> None:
         """Measure once more, if the cluster answers soon, and end."""
@@ -46,10 +54,16 @@ class LagWatch:
 
     def _measure(self, monitor: LagMonitor) -> None:
         for group in self.groups:
+            self._asking_since = time.monotonic()
             try:
                 lag = monitor.measure(group)
-            except ClientError:
+            except ClientError as error:
                 self._found.pop(group, None)  # whoever works for the group will say what is wrong
+                # librdkafka's own codes are negative: the cluster has said nothing.
+                self._is_away = isinstance(error, BrokerError) and error.code < 0
                 continue
+            finally:
+                self._asking_since = None
+            self._is_away = False
             if lag.partitions:
                 self._found[group] = lag

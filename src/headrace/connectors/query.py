@@ -55,7 +55,8 @@ class Query(Running):
         error = self._query.exception()
         if error is None:
             return None
-        return ConnectorError(f"{self._connector.name} failed: {_for_connectors(reason(str(error)))}")
+        name, why = self._connector.name, _for_connectors(reason(str(error)))
+        return ConnectorError(why if why.startswith(f"{name} ") else f"{name} failed: {why}")
 
     def facts(self) -> dict[str, object]:
         rows = self._tally.rows
