@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from headrace.client import (
     Admin,
+    AsyncProducer,
     AsyncRunner,
     ConfigError,
     Metrics,
@@ -381,3 +382,86 @@ def test_a_commit_that_fails_is_made_up_for_by_the_next(broker: BrokerThread, gr
     finally:
         runner.stop()
         thread.join()
+
+
+def test_a_partition_that_stays_full_does_not_keep_the_others_waiting(
+    bootstrap: str, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic(2)
+    with Producer(bootstrap) as producer:
+        for number in range(200):
+            producer.send_and_forget(topic, str(number), key="stuck", partition=0)
+            producer.send_and_forget(topic, str(number), key="fine", partition=1)
+    gate = threading.Event()
+    done: Counter[int] = Counter()
+
+    def handle(record: Record) -> None:
+        if record.partition == 0:
+            gate.wait(60)
+        done[record.partition] += 1
+
+    runner = Runner(handle, bootstrap, topics=topic, group_id=group, max_in_flight=20, **SETTINGS)
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    try:
+        wait_until(lambda: done[1] == 200)
+        assert done[0] == 0
+        gate.set()
+        wait_until(lambda: done[0] == 200)
+    finally:
+        gate.set()
+        runner.stop()
+        thread.join()
+
+
+async def test_nor_does_it_in_asyncio(bootstrap: str, new_topic: NewTopic, group: str) -> None:
+    topic = new_topic(2)
+    async with AsyncProducer(bootstrap) as producer:
+        for number in range(200):
+            await producer.send_and_forget(topic, str(number), key="stuck", partition=0)
+            await producer.send_and_forget(topic, str(number), key="fine", partition=1)
+    gate, fine, all_done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    done: Counter[int] = Counter()
+
+    async def handle(record: Record) -> None:
+        if record.partition == 0:
+            await gate.wait()
+        done[record.partition] += 1
+        if done[1] == 200:
+            fine.set()
+        if done.total() == 400:
+            all_done.set()
+
+    runner = AsyncRunner(handle, bootstrap, topics=topic, group_id=group, max_in_flight=20, **SETTINGS)
+    running = asyncio.ensure_future(runner.run())
+    await asyncio.wait_for(fine.wait(), 60)
+    assert done[0] == 0
+    gate.set()
+    await asyncio.wait_for(all_done.wait(), 60)
+    runner.stop()
+    await running
+
+
+def test_a_runner_whose_broker_has_gone_can_be_stopped(
+    make_broker: Callable[..., BrokerThread], group: str
+) -> None:
+    broker = make_broker({"group.initial.rebalance.delay.ms": "0"})
+    topic = broker.create_topic()
+    fill(broker.bootstrap, topic, 20)
+    handled: list[int] = []
+    runner = Runner(
+        lambda record: handled.append(record.offset),
+        broker.bootstrap,
+        topics=topic,
+        group_id=group,
+        commit_interval=600,
+        drain_timeout=2,
+        **SETTINGS,
+    )
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    wait_until(lambda: len(handled) == 20)
+    broker.kill()
+    runner.stop()
+    thread.join(45)
+    assert not thread.is_alive()

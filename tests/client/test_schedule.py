@@ -188,6 +188,11 @@ def test_delays_grow_to_a_limit_and_attempts_end() -> None:
     assert [retry.next_delay(attempt, attempt, error) for attempt in (1, 2, 3, 4)] == [1, 3, 5, None]
 
 
+def test_delays_stay_at_their_limit_however_fast_they_grow() -> None:
+    assert Retry(delay=1, factor=1e9, max_delay=5, jitter=0).delay_after(1_000) == 5
+    assert Retry(delay=0, jitter=0).delay_after(1_000) == 0
+
+
 def test_what_cannot_help_is_not_tried_again_and_what_is_nobodys_fault_is_not_counted() -> None:
     retry = Retry(attempts=3, delay=1, jitter=0, give_up_on=(KeyError,))
     assert retry.next_delay(1, 1, KeyError()) is None

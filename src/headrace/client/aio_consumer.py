@@ -136,9 +136,12 @@ class AsyncConsumer(Generic[RK, RV]):
                 yield record
 
     async def commit(
-        self, offsets: Offsets | Record[Any, Any] | Iterable[Record[Any, Any]] | None = None
+        self,
+        offsets: Offsets | Record[Any, Any] | Iterable[Record[Any, Any]] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> None:
-        await self._run(self.sync.commit, offsets)
+        await self._run(lambda: self.sync.commit(offsets, timeout=timeout))
 
     async def commit_async(
         self, offsets: Offsets | Record[Any, Any] | Iterable[Record[Any, Any]] | None = None

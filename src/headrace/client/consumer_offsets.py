@@ -40,13 +40,19 @@ class PositionedConsumer(AssignedConsumer):
 
     # Committing
 
-    def commit(self, offsets: Offsets | Record[Any, Any] | Iterable[Record[Any, Any]] | None = None) -> None:
+    def commit(
+        self,
+        offsets: Offsets | Record[Any, Any] | Iterable[Record[Any, Any]] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> None:
         """Commit and wait, retrying what may pass: everything returned so far, or records, or given offsets.
 
         An offset is that of the next record to read; a record commits everything up to and including itself.
+        Nothing is tried again after ``timeout`` seconds (default.api.timeout.ms).
         """
         wanted = self._to_commit(offsets)
-        deadline = time.monotonic() + self.settings.api_timeout
+        deadline = time.monotonic() + (self.settings.api_timeout if timeout is None else timeout)
         while wanted:
             try:
                 done = self.librdkafka.commit(offsets=to_librdkafka(wanted), asynchronous=False)

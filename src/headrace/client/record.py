@@ -139,13 +139,15 @@ def from_message(
     value_deserializer: Callable[[bytes], V] | None,
 ) -> Record[K, V]:
     kind, timestamp = message.timestamp()
+    headers = message.headers()
+    # No casts: they are calls, and this runs for every record. A message without an error has all of these.
     return Record(
-        cast(str, message.topic()),
-        cast(int, message.partition()),
-        cast(int, message.offset()),
+        message.topic(),  # type: ignore[arg-type]
+        message.partition(),  # type: ignore[arg-type]
+        message.offset(),  # type: ignore[arg-type]
         message.key(),
         message.value(),
-        cast(Headers, tuple(message.headers() or ())),
+        tuple(headers) if headers else (),  # type: ignore[arg-type]
         -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
         key_deserializer,
         value_deserializer,

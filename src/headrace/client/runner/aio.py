@@ -27,7 +27,10 @@ _TURNS = 100
 
 
 class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
-    """``Runner`` for an ``async def`` handler: the same options, run with ``await runner.run()``."""
+    """``Runner`` for an ``async def`` handler: the same options, awaited.
+
+    >>> await AsyncRunner(handle, "localhost:9092", topics="orders", group_id="billing").run()
+    """
 
     default_concurrency = 100
 
@@ -86,6 +89,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
             raise self._failure
 
     async def _turn(self, consumer: AsyncConsumer[Any, Any]) -> None:
+        self._room.clear()
         stuck, eased, room = self._pressure(consumer.assignment(), consumer.paused())
         if stuck:
             await consumer.pause(*stuck)
@@ -93,8 +97,8 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
             await consumer.resume(*eased)
         if offsets := self._offsets_due():
             await consumer.commit_async(offsets)
-        if not room:
-            room = await _until(self._room, POLL_SECONDS)
+        if not room and await _until(self._room, POLL_SECONDS):
+            return
         # Without room one record is read all the same: reading is also what serves rebalances.
         records = await consumer.poll(POLL_SECONDS if room else 0, max_records=self._batch if room else 1)
         if not self._stopping.is_set():
@@ -121,6 +125,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         self._schedule.stop(partitions)
         deadline = time.monotonic() + self._drain_timeout
         while self._schedule.busy(partitions) and (left := deadline - time.monotonic()) > 0:
+            self._one_less_running.clear()
             await _until(self._one_less_running, left)
         committable = self._schedule.committable()
         await self._forget(partitions)
@@ -133,7 +138,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
 
     def _commit_last(self, consumer: AsyncConsumer[Any, Any], offsets: Offsets) -> None:
         try:
-            consumer.sync.commit(offsets)
+            consumer.sync.commit(offsets, timeout=self._drain_timeout)
         except BrokerError as error:
             log.warning("%s; the finished records will be handled again", error)
         else:
@@ -232,7 +237,6 @@ def _being_cancelled() -> bool:
 
 async def _until(event: asyncio.Event, timeout: float) -> bool:
     """Whether it happened in time."""
-    event.clear()
     with contextlib.suppress(TimeoutError):
         return await asyncio.wait_for(event.wait(), timeout)
     return False

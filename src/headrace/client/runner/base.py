@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, get_args
+from typing import TYPE_CHECKING, Any, Generic, Protocol, get_args
 
 from headrace.client.config import Config, connection_settings, consumer_settings, merged
 from headrace.client.dead_letters import SUFFIX, DeadLetters, default_name
@@ -42,11 +40,17 @@ _FULL_FOR = 1.0
 _LONGEST_WAIT_FOR_OFFSETS = 1.0
 
 
+class Stopping(Protocol):
+    def set(self) -> None: ...
+
+    def is_set(self) -> bool: ...
+
+
 class BaseRunner(ABC, Generic[K, V, R]):
     """The options of both runners, as ``Runner`` describes them; ``R`` is what a handler returns."""
 
     default_concurrency: int
-    _stopping: threading.Event | asyncio.Event
+    _stopping: Stopping
 
     def __init__(
         self,
@@ -197,20 +201,17 @@ class BaseRunner(ABC, Generic[K, V, R]):
         """Which partitions to pause and which to resume, and whether there is room to read more at all.
 
         Pausing throws away what librdkafka has fetched ahead, so a partition is paused only when it stays
-        full or is far too full; until then, reading waits while every partition is full.
+        full; until then reading waits for it, since what comes next is most likely from there as well.
         """
         load, now = self._schedule.load(), time.monotonic()
         if self._hooks:
             self._tell_load(load, len(paused))
         full = {each for each in assigned if load.get(each, 0) >= self._max_in_flight}
         self._full_since = {each: self._full_since.get(each, now) for each in full}
-        stuck = {
-            each
-            for each in full - paused
-            if load[each] >= 2 * self._max_in_flight or now - self._full_since[each] >= _FULL_FOR
-        }
+        stuck = {each for each in full - paused if now - self._full_since[each] >= _FULL_FOR}
         eased = {each for each in paused if load.get(each, 0) <= self._max_in_flight // 2}
-        return stuck, eased, not assigned or bool(assigned - full - paused)
+        held = (paused | stuck) - eased
+        return stuck, eased, full <= held and (not assigned or held < assigned)
 
     def _tell_load(self, load: dict[TopicPartition, int], paused: int) -> None:
         """Those that have gone are shown as empty, once."""
@@ -218,8 +219,9 @@ class BaseRunner(ABC, Generic[K, V, R]):
         self._tell("loaded", {**dict.fromkeys(shown, 0), **load}, paused)
 
     def _eased(self, task: Task) -> bool:
-        """Whether its partition has room for many again: reading on for one record at a time costs too much."""
-        return len(task.progress.offsets) <= self._max_in_flight // 2
+        """Whether its partition was full and has room for many again: to read on for each single record costs too much."""
+        progress = task.progress
+        return len(progress.offsets) <= self._max_in_flight // 2 and progress.partition in self._full_since
 
     def _around(self, task: Task) -> ExitStack:
         """The hooks' contexts around one call of the handler."""

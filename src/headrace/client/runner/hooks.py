@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 class Hook:
-    """Override what you need. Called from the threads that handle records."""
+    """Override what you need. Called from the threads that handle records.
+
+    >>> class Alarm(Hook):
+    ...     def dead_letter(self, record, attempt, error):
+    ...         print("given up:", record, error)
+    """
 
     def handling(self, record: Record[Any, Any], attempt: int) -> AbstractContextManager[object]:
         """Entered around each call of the handler, which sees the context variables set here."""
@@ -40,7 +45,10 @@ class Hook:
 
 
 class Metrics(Hook):
-    """Counts and times in the Prometheus client's registry."""
+    """Counts and times in the Prometheus client's registry; one for all runners of a process.
+
+    >>> Runner(handle, "localhost:9092", topics="orders", group_id="billing", hooks=[Metrics()])
+    """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         prometheus = require("prometheus_client", "metrics", "Metrics")
@@ -97,7 +105,10 @@ class Metrics(Hook):
 
 
 class Tracing(Hook):
-    """A span for each call of the handler, child of the one whose context is in the headers."""
+    """A span for each call of the handler, child of the one whose context is in the headers.
+
+    >>> Runner(handle, "localhost:9092", topics="orders", group_id="billing", hooks=[Tracing()])
+    """
 
     def __init__(self, tracer: Tracer | None = None) -> None:
         self._trace = require("opentelemetry.trace", "tracing", "Tracing")
@@ -130,7 +141,10 @@ class Tracing(Hook):
 
 
 def trace_headers(headers: HeadersLike | None = None) -> list[tuple[str, bytes | None]]:
-    """The given headers and those that carry the current span, for a record about to be sent."""
+    """The given headers and those that carry the current span, for a record about to be sent.
+
+    >>> producer.send("orders", "one", headers=trace_headers({"source": "shop"}))
+    """
     carrier: dict[str, str] = {}
     require("opentelemetry.propagate", "tracing", "Tracing").inject(carrier)
     return [*header_list(headers), *((name, value.encode()) for name, value in carrier.items())]

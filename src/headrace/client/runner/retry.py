@@ -12,6 +12,8 @@ from headrace.client.errors import ConfigError, DeserializationError, MissingExt
 class Retry:
     """``attempts`` in all; the delays grow from ``delay`` by ``factor`` up to ``max_delay`` seconds.
 
+    >>> Retry(attempts=4, delay=0.5, give_up_on=(KeyError,))
+
     ``jitter`` is the share by which a delay may be shorter or longer, so that records that failed together do
     not come back together.
     """
@@ -36,7 +38,10 @@ class Retry:
         return self.delay_after(calls)
 
     def delay_after(self, calls: int) -> float:
-        grown = min(self.max_delay, self.delay * self.factor ** min(calls - 1, 64))
+        try:
+            grown = min(self.max_delay, self.delay * self.factor ** min(calls - 1, 64))
+        except OverflowError:
+            grown = self.max_delay
         return grown * random.uniform(1 - self.jitter, 1 + self.jitter)
 
 

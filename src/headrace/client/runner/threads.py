@@ -22,6 +22,21 @@ from headrace.client.runner.signals import stop_on_signals
 _LAST_LOOK = 1.0
 
 
+class Flag:
+    """As an Event nobody waits for, and without its lock: a signal that arrives inside ``set`` may set it again."""
+
+    __slots__ = ("_up",)
+
+    def __init__(self) -> None:
+        self._up = False
+
+    def set(self) -> None:
+        self._up = True
+
+    def is_set(self) -> bool:
+        return self._up
+
+
 class Runner(BaseRunner[K, V, object]):
     """Handle every record of some topics, many at a time, each key in order.
 
@@ -44,7 +59,7 @@ class Runner(BaseRunner[K, V, object]):
         self._drained = threading.Condition(self._lock)
         self._wants_room = False
         self._draining = False
-        self._stopping = threading.Event()
+        self._stopping = Flag()
         self._ended = False
 
     def _check_handler(self) -> None:
@@ -57,13 +72,13 @@ class Runner(BaseRunner[K, V, object]):
 
     def run(self) -> None:
         """Handle records until ``stop``, SIGTERM or SIGINT; raises what stopped it otherwise."""
+        self._begin()
         consumer: Consumer[Any, Any] = Consumer(
             self._config,
             key_deserializer=self._key_deserializer,
             value_deserializer=self._value_deserializer,
             on_commit=self._on_commit,
         )
-        self._begin()
         workers = [
             threading.Thread(target=self._work, name=f"headrace-runner-{number}", daemon=True)
             for number in range(self._concurrency)
@@ -90,16 +105,17 @@ class Runner(BaseRunner[K, V, object]):
         with self._lock:
             stuck, eased, room = self._pressure(consumer.assignment(), consumer.paused())
             offsets = self._offsets_due()
-            if not room:
-                self._wants_room = True
-                room = self._room.wait(POLL_SECONDS)
-                self._wants_room = False
+            self._wants_room = not room
         if stuck:
             consumer.pause(*stuck)
         if eased:
             consumer.resume(*eased)
         if offsets:
             consumer.commit_async(offsets)
+        if not room:
+            with self._lock:
+                if not self._wants_room or self._room.wait(POLL_SECONDS):
+                    return
         # Without room one record is read all the same: reading is also what serves rebalances.
         records = consumer.fetch(POLL_SECONDS, self._batch) if room else consumer.fetch(0, 1)
         if records and not self._stopping.is_set():
@@ -138,7 +154,7 @@ class Runner(BaseRunner[K, V, object]):
             offsets = {each: committable[each] for each in partitions if each in committable}
         self._lost(partitions)
         try:
-            consumer.commit(offsets)
+            consumer.commit(offsets, timeout=self._drain_timeout)
         except BrokerError as error:
             log.warning("%s; the finished records will be handled again", error)
         else:
@@ -172,6 +188,7 @@ class Runner(BaseRunner[K, V, object]):
                 if self._draining:
                     self._drained.notify()
                 if self._wants_room and self._eased(done):
+                    self._wants_room = False
                     self._room.notify()
             while not self._ended:
                 task = self._schedule.take(time.monotonic())
