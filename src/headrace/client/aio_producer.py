@@ -36,6 +36,8 @@ else:
     K, V = TypeVar("K"), TypeVar("V")
 
 _WAIT_FOR_ROOM = 0.01
+_TAKEN_BACK = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+"""What becomes of records that were under way when their transaction was rolled back."""
 
 
 class AsyncProducer(Generic[K, V]):
@@ -97,6 +99,8 @@ class AsyncProducer(Generic[K, V]):
                 future.set_result(metadata)
             elif failure is not None:
                 future.set_exception(failure)
+                if failure.code in _TAKEN_BACK:
+                    future.exception()  # no news to whoever rolled back, so asyncio need not complain
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             metadata, failure = outcome(error, message)
