@@ -22,7 +22,7 @@ from headrace.client import (
     TopicPartition,
 )
 from headrace.client.dead_letter_box import DeadLetterBox, Settled, parse_places
-from headrace.client.dead_letters import DeadLetters
+from headrace.client.dead_letters import DeadLetters, headers_for
 from headrace.testing.broker import BrokerThread
 
 NewTopic = Callable[..., str]
@@ -286,6 +286,14 @@ def test_a_letter_larger_than_producers_send_by_default_can_be_replayed(
     with DeadLetterBox(f"{topic}.dlq", bootstrap) as box:
         assert box.replay() == 1
     assert [record.value for record in read_all(topic)] == [value]
+
+
+def test_an_error_that_cannot_be_told_is_named() -> None:
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert dict(headers_for(Record("t", 0, 0), Broken(), 1))["headrace.dlq.reason"] == b"Broken"
 
 
 def test_letters_get_another_producer_when_theirs_is_broken_for_good(

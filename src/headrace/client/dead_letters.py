@@ -37,7 +37,7 @@ def default_name(topic: str) -> str:
 def headers_for(
     record: Record[Any, Any], error: BaseException, attempt: int
 ) -> list[tuple[str, bytes | None]]:
-    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    reason = _reason(error)
     return [
         *own_headers(record.headers),
         (REASON, reason[:_MAX_REASON].encode("utf-8", "backslashreplace")),
@@ -46,6 +46,15 @@ def headers_for(
         (PARTITION, str(record.partition).encode()),
         (OFFSET, str(record.offset).encode()),
     ]
+
+
+def _reason(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # a broken __str__ must not keep the letter from being written
+        text = ""
+    return f"{name}: {text}" if text else name
 
 
 def own_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
