@@ -60,6 +60,11 @@ def test_a_stopped_broker_comes_back_too_and_stopping_twice_is_no_mistake(headra
     assert offsets(headrace_broker.bootstrap, topic) == (0, 1)
 
 
+def test_a_running_broker_is_not_started_again(headrace_broker):
+    with pytest.raises(RuntimeError, match="running already"):
+        headrace_broker.start()
+
+
 def test_seven_days_of_retention_take_no_time(headrace_broker, headrace_topic):
     topic = headrace_topic(config={"retention.ms": int(WEEK.total_seconds() * 1000)})
     produce(headrace_broker.bootstrap, topic, b"old")

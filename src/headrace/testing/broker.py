@@ -54,6 +54,8 @@ class BrokerThread:
 
     def start(self) -> BrokerThread:
         """Returns when clients are served."""
+        if self._thread is not None and self._thread.is_alive():
+            raise RuntimeError("The broker is running already: stop() or kill() it first.")
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="headrace-broker", daemon=True)

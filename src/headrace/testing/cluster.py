@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -129,9 +130,10 @@ class Cluster(Generic[B]):
         self.stop()
 
     def stop(self) -> None:
-        for broker in self._brokers.values():
-            broker.stop()
-        self.store.stop()
+        with ExitStack() as all_of_them:
+            all_of_them.callback(self.store.stop)
+            for broker in reversed(self._brokers.values()):
+                all_of_them.callback(broker.stop)
 
 
 def threads(
