@@ -62,7 +62,11 @@ class GroupLag:
 
 
 class LagMonitor:
-    """Measures the lag of groups of one cluster; ``window`` seconds of measurements make the trend."""
+    """Measures the lag of groups of one cluster; ``window`` seconds of measurements make the trend.
+
+    >>> with LagMonitor("localhost:9092") as monitor:
+    ...     print(monitor.measure("billing").records)
+    """
 
     def __init__(self, config: Config = None, /, *, window: float = 60.0, **settings: object) -> None:
         connection = connection_settings(merged(config, settings))

@@ -51,10 +51,15 @@ class _Pair(Generic[T]):
 
 
 def raw() -> Serializer[bytes]:
+    """Bytes as they are."""
     return _Pair(bytes, bytes)
 
 
 def text(encoding: str = "utf-8") -> Serializer[str]:
+    """Text, in UTF-8 unless told otherwise.
+
+    >>> Consumer("localhost:9092", key_deserializer=serializers.text())
+    """
     return _Pair(lambda value: value.encode(encoding), lambda data: data.decode(encoding))
 
 
@@ -63,13 +68,19 @@ def json() -> Serializer[Any]: ...
 @overload
 def json(type: type[T]) -> Serializer[T]: ...
 def json(type: Any = Any) -> Serializer[Any]:
-    """JSON through msgspec; with a type (dataclass, msgspec.Struct, TypedDict, …) decoding also validates."""
+    """JSON through msgspec; with a type (dataclass, msgspec.Struct, TypedDict, …) decoding also validates.
+
+    >>> Consumer("localhost:9092", value_deserializer=serializers.json(Order))
+    """
     msgspec = require("msgspec", "json", "JSON")
     return _Pair(msgspec.json.Encoder().encode, msgspec.json.Decoder(type).decode)
 
 
 def pydantic(model: type[M]) -> Serializer[M]:
-    """A pydantic model as JSON."""
+    """A pydantic model as JSON.
+
+    >>> Producer("localhost:9092", value_serializer=serializers.pydantic(Order))
+    """
     require("pydantic", "pydantic", "a pydantic model")
     return _Pair(lambda value: value.model_dump_json().encode(), model.model_validate_json)
 
@@ -103,6 +114,10 @@ def avro(
 
 
 def protobuf(message: type[P]) -> Serializer[P]:
+    """A class that protoc has made.
+
+    >>> Producer("localhost:9092", value_serializer=serializers.protobuf(Order))
+    """
     require("google.protobuf", "protobuf", "Protobuf")
 
     def deserialize(data: bytes) -> P:

@@ -20,7 +20,10 @@ log = logging.getLogger("headrace.client.once")
 
 
 class LayeredStore:
-    """After Redis has failed to answer, it is left alone for ``pause`` seconds."""
+    """After Redis has failed to answer, it is left alone for ``pause`` seconds.
+
+    >>> Once("billing", LayeredStore(RedisStore(Redis()), SqlStore(engine)))
+    """
 
     def __init__(self, front: RedisStore, truth: SqlStore, *, pause: float = 5.0) -> None:
         self._front = front

@@ -44,7 +44,10 @@ return 1
 
 
 class RedisStore:
-    """``expiry`` seconds must be longer than a record can take to come again, replays included."""
+    """``expiry`` seconds must be longer than a record can take to come again, replays included.
+
+    >>> Once("billing", RedisStore(Redis()))
+    """
 
     def __init__(self, client: Redis, *, expiry: float = 7 * 86_400, prefix: str = "headrace:once:") -> None:
         self._exceptions: Any = require("redis.exceptions", "redis", "RedisStore")

@@ -17,7 +17,10 @@ _FOR_EVER = 100 * 365 * 86_400.0
 
 
 class SqlStore:
-    """Makes its table when it is missing. ``purge`` deletes old ids; nothing expires by itself."""
+    """Makes its table when it is missing. ``purge`` deletes old ids; nothing expires by itself.
+
+    >>> Once("billing", SqlStore(create_engine("postgresql://localhost/shop")))
+    """
 
     def __init__(self, engine: sa.Engine, *, table: str = "headrace_once") -> None:
         self._engine = engine

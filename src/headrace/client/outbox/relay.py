@@ -29,6 +29,9 @@ _STAY = 1.0
 class Relay(Generic[H]):
     """Works in a thread of its own between ``start`` and ``stop``, or inside a ``with`` block.
 
+    >>> with Relay(outbox, "localhost:9092"):
+    ...     outbox.send("orders", "one")
+
     ``poll_interval`` seconds are the longest a record waits that another process put into the outbox.
     """
 
