@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, cast
 
 from headrace.api.context import FAILED_INSIDE, Context
 from headrace.api.registry import APIS, Api
@@ -56,9 +56,8 @@ class Dispatcher:
             result = self._failed(api, error)
         if isinstance(result, Coroutine):
             context.connection.mute()
-            task = asyncio.get_running_loop().create_task(self._finish(api, context, result))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            # Kept while it runs: the loop itself holds tasks weakly.
+            self._tasks.add(asyncio.get_running_loop().create_task(self._finish(api, context, result)))
         else:
             self._reply(context, result)
 
@@ -69,6 +68,8 @@ class Dispatcher:
             result: Response | bytearray | None = await pending
         except Exception as error:
             result = self._failed(api, error)
+        finally:
+            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
         if context.connection.transport.is_closing():
             return  # the client did not wait for its answer
         try:

@@ -314,11 +314,9 @@ class TransactionCoordinator:
         """Send the markers of a decided transaction, then store that it is complete."""
         partition = self.partition_for(transaction.transactional_id)
         key = (partition, transaction.transactional_id)
-        task = asyncio.get_running_loop().create_task(
-            self._complete(shard, transaction, partition, confirmed)
+        self._ending[key] = asyncio.get_running_loop().create_task(
+            self._complete(shard, transaction, key, confirmed)
         )
-        self._ending[key] = task
-        task.add_done_callback(lambda done: self._ending.pop(key) if self._ending.get(key) is done else None)
 
     async def let_end(self, transactional_id: str) -> None:
         """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
@@ -330,13 +328,22 @@ class TransactionCoordinator:
                     await self._clock.wait_for(asyncio.wait([ending]), MARKERS_SECONDS)
 
     async def _complete(
-        self, shard: TransactionShard, transaction: Transaction, partition: int, confirmed: bool
+        self, shard: TransactionShard, transaction: Transaction, key: tuple[int, str], confirmed: bool
+    ) -> None:
+        try:
+            await self._carry_out(shard, transaction, self._epochs.get(key[0], 0), confirmed)
+        finally:
+            if self._ending.get(key) is asyncio.current_task():
+                del self._ending[key]
+
+    async def _carry_out(
+        self, shard: TransactionShard, transaction: Transaction, epoch: int, confirmed: bool
     ) -> None:
         if not confirmed:
             await self._insist(shard, lambda: transaction)
             if shard.closed:
                 return
-        await self._send_markers(transaction, self._epochs.get(partition, 0))
+        await self._send_markers(transaction, epoch)
 
         def step() -> Transaction:
             current = shard.state.transactions.get(transaction.transactional_id)

@@ -1,7 +1,8 @@
 """One consumer's connection to a provider: requests in, results out.
 
-A call whose whole chain never waits is answered where it arrived; any other runs as a task. Whatever is wrong with
-a request is answered with Dubbo's own status and message, and the connection goes on.
+A call whose whole chain never waits is answered where it arrived; any other runs as a task. Answers to requests that
+arrived together leave together, at once; those of tasks once in a turn of the loop. Whatever is wrong with a request
+is answered with Dubbo's own status and message, and the connection goes on.
 """
 
 from __future__ import annotations
@@ -50,10 +51,20 @@ class ServerConnection(Connection):
         super().__init__(server.loop, server.payload)
         self._server = server
         self._typed = bytearray()
+        self._receiving = False
+        self._answers: list[bytes | bytearray] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._server.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._receiving = True
+        try:
+            super().data_received(data)
+        finally:
+            self._receiving = False
+            self._write_answers()
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
@@ -65,6 +76,24 @@ class ServerConnection(Connection):
 
     def resume_writing(self) -> None:
         self.resume_reading()
+
+    def send(self, data: bytes | bytearray) -> None:
+        self._answers.append(data)
+        if self._receiving:
+            return
+        if not self._server.calls:  # nobody else's answer can come in this turn
+            self._write_answers()
+        elif len(self._answers) == 1:
+            self.loop.call_soon(self._write_answers)
+
+    def _write_answers(self) -> None:
+        if self._answers:
+            answers, self._answers = self._answers, []
+            super().send(answers[0] if len(answers) == 1 else b"".join(answers))
+
+    def close(self) -> None:
+        self._write_answers()
+        super().close()
 
     # -- frames ------------------------------------------------------------------------------------------
 
@@ -137,14 +166,15 @@ class ServerConnection(Connection):
         self, invoker: Invoker, invocation: Invocation, request_id: int, attachments: bool
     ) -> None:
         try:
-            result = await invoker.invoke(invocation)
+            try:
+                result = await invoker.invoke(invocation)
+            finally:
+                self._server.calls.pop(invocation, None)
         except Exception as error:
             self._refuse(not invocation.one_way, request_id, *self._reason(error, invocation))
         else:
             if not invocation.one_way:
                 self._send_result(request_id, result, invoker, invocation, attachments)
-        finally:
-            self._server.calls.pop(invocation, None)
 
     def _reason(self, error: Exception, invocation: Invocation) -> tuple[Status, str]:
         """Why a call could not be made, as the consumer is told."""
