@@ -277,5 +277,5 @@ class AllTypes:
 class Echo:
     """The service under load."""
 
-    async def echo(self, text: str) -> str:
+    def echo(self, text: str) -> str:
         return text

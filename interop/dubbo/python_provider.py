@@ -1,4 +1,4 @@
-"""The Python provider: `--zookeeper host:port --name N [--port P --version V --group G --token T --heartbeat MS]`.
+"""The Python provider: `--zookeeper host:port --name N [--port P --version V --group G --token T --heartbeat MS --direct]`.
 
 Prints `READY port` once exported and ends in good order when its standard input does, or with `--wait signal` when it is
 told to: the counterpart of Java's `Provider`, with the same arguments.
@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--name", default="python")
     parser.add_argument("--port", type=int, default=-1)
     parser.add_argument("--heartbeat", type=int)
+    parser.add_argument("--direct", action="store_true", help="call plain functions on the event loop")
     parser.add_argument("--wait", choices=["input", "signal"], default="input")
     for option in ("--version", "--group", "--token"):
         parser.add_argument(option)
@@ -30,7 +31,12 @@ def main() -> None:
     application = Bootstrap(
         "python-provider",
         registry=RegistryConfig(address=address),
-        protocol=ProtocolConfig(name="dubbo", port=args.port, heartbeat=args.heartbeat),
+        protocol=ProtocolConfig(
+            name="dubbo",
+            port=args.port,
+            heartbeat=args.heartbeat,
+            dispatcher="direct" if args.direct else None,
+        ),
     )
     for service in (AllTypes(args.name), Echo()):
         application.service(service, version=args.version, group=args.group, token=args.token)

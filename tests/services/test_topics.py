@@ -247,8 +247,8 @@ def test_two_providers_share_the_work_and_each_request_is_served(
 
 
 def test_one_service_can_be_served_from_two_clusters(
-    application: Callable[..., Bootstrap],
     make_broker: Callable[..., BrokerThread],
+    application: Callable[..., Bootstrap],
     bootstrap: str,
     version: str,
 ) -> None:
