@@ -2,6 +2,7 @@
 
 import io
 import json
+from decimal import Decimal
 
 import fastavro
 import pytest
@@ -264,6 +265,60 @@ def test_every_format_is_read_and_written(write_project, run_once, cluster):
         for name in ("readings", "moments", "lines")
     }
     assert letters == {"readings": [b"\x02"], "moments": [b"\x0a\xff"], "lines": [b"\xff\xfe"]}
+
+
+def test_avro_types_without_a_column_of_their_own_pass_through_and_what_fits_no_column_is_a_dead_letter(
+    write_project, run_once, cluster
+):
+    schema = {
+        "type": "record",
+        "name": "Transfer",
+        "fields": [
+            {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
+            {"name": "at", "type": ["null", {"type": "int", "logicalType": "time-millis"}]},
+            {
+                "name": "sum",
+                "type": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
+            },
+            {"name": "notes", "type": {"type": "map", "values": ["null", "string"]}},
+        ],
+    }
+    wider = {**schema, "fields": [dict(each) for each in schema["fields"]]}
+    wider["fields"][2]["type"] = {**schema["fields"][2]["type"], "precision": 9}
+
+    def avro(amount, notes, written=schema):
+        out = io.BytesIO()
+        values = {
+            "id": "8f14e45f-ceea-467f-a8f4-7d3b0b4f5d2a",
+            "at": 5,
+            "sum": Decimal(amount),
+            "notes": notes,
+        }
+        fastavro.schemaless_writer(out, written, values)
+        return out.getvalue()
+
+    sent = [avro("12.50", {"by": "ada", "to": None}), avro("0.01", {})]
+    too_much = avro("1234567.89", {}, wider)
+    cluster.create("transfers")
+    cluster.send("transfers", *sent, too_much)
+    root = write_project(
+        {
+            "transfers.py": f"""
+            from headrace import pipelines as hp
+
+            SCHEMA = {schema!r}
+            transfers = hp.topic("transfers", SCHEMA, format="avro")
+
+            @hp.topic("transfers.out", SCHEMA, format="avro")
+            def transfers_out():
+                return transfers.stream()
+            """
+        },
+        "transfers",
+    )
+    run_once(root)
+    assert [record.raw_value for record in cluster.records("transfers.out")] == sent
+    assert [letter.raw_value for letter in cluster.records("transfers.dlq")] == [too_much]
 
 
 def test_what_others_write_into_a_topic_of_the_pipeline_and_cannot_be_decoded_is_counted(

@@ -34,7 +34,6 @@ _LOGICAL: dict[str, T.DataType] = {
     "timestamp-micros": T.TimestampType(),
     "local-timestamp-millis": T.TimestampNTZType(),
     "local-timestamp-micros": T.TimestampNTZType(),
-    "uuid": T.StringType(),
 }
 _AVRO: dict[type[T.DataType], Any] = {
     T.BooleanType: "boolean",
@@ -93,10 +92,11 @@ class Avro:
             import fastavro
 
             parsed = fastavro.parse_schema(written)
+            has_maps = '"map"' in json.dumps(written)
 
             def encode(values: Mapping[str, object]) -> bytes:
                 out = io.BytesIO()
-                fastavro.schemaless_writer(out, parsed, values)
+                fastavro.schemaless_writer(out, parsed, _with_maps(values, written) if has_maps else values)
                 return out.getvalue()
 
             return encode
@@ -154,7 +154,46 @@ def _parsed(schema: object, topic: str) -> dict[str, Any]:
         raise PipelineError(
             f"The Avro schema of topic '{topic}' must be a record, whose fields become columns."
         )
-    return found
+    plain: dict[str, Any] = _plain(found)
+    return plain
+
+
+def _plain(kind: Any) -> Any:
+    """A schema without the logical types that Spark has no column for, such as uuid and time-millis: fastavro would give
+    objects for them that fit no column, and what they are written as does."""
+    if isinstance(kind, list):
+        return [_plain(each) for each in kind]
+    if not isinstance(kind, dict):
+        return kind
+    kept = {
+        name: [_plain(each) for each in value]
+        if name == "fields"
+        else _plain(value)
+        if name in ("type", "items", "values")
+        else value
+        for name, value in kind.items()
+    }
+    if kept.get("logicalType") not in (None, "decimal", *_LOGICAL):
+        del kept["logicalType"]
+    return kept
+
+
+def _with_maps(value: Any, kind: Any) -> Any:
+    """A value as Arrow gives it, its maps as dictionaries in the place of pairs."""
+    if value is None or isinstance(kind, str):
+        return value
+    if isinstance(kind, list):
+        return _with_maps(value, next(each for each in kind if each != "null"))
+    match kind["type"]:
+        case "record":
+            return {each["name"]: _with_maps(value[each["name"]], each["type"]) for each in kind["fields"]}
+        case "array":
+            return [_with_maps(each, kind["items"]) for each in value]
+        case "map":
+            return {key: _with_maps(each, kind["values"]) for key, each in value}
+        case dict() | list() as inner:
+            return _with_maps(value, inner)
+    return value
 
 
 def _struct_of(record: Mapping[str, Any], topic: str) -> T.StructType:

@@ -181,5 +181,8 @@ def _fill(message: Any, values: Mapping[str, object]) -> None:
 
 def _scalar(value: Any, field: FieldDescriptor) -> Any:
     if field.enum_type is not None:
-        return field.enum_type.values_by_name[value].number
+        known = field.enum_type.values_by_name.get(value)
+        return (
+            int(value) if known is None else known.number
+        )  # a number that has no name here was read as it is
     return int(value) if _kind(field) == "uint64" else value

@@ -25,7 +25,7 @@ def decoded(
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_type
 
-        one = decoder()
+        one, kind = decoder(), to_arrow_type(result, timezone="UTC")
         found: list[dict[str, object]] = []
         for data in values.to_pylist():
             if data is None:
@@ -35,9 +35,23 @@ def decoded(
                 found.append({"value": one(data), "error": None})
             except Exception as error:  # a record may hold anything, and none of it may stop the query
                 found.append({"value": None, "error": f"{type(error).__name__}: {error}"})
-        return pa.array(found, type=to_arrow_type(result, timezone="UTC"))
+        try:
+            return pa.array(found, type=kind)
+        except (pa.ArrowException, OverflowError):
+            return pa.array([_fitting(each, kind) for each in found], type=kind)
 
     return _arrow_function(decode, result)(value)
+
+
+def _fitting(row: dict[str, object], kind: pa.DataType) -> dict[str, object]:
+    """A row, or the error that says why its columns cannot take it: a number with more digits than were agreed, …"""
+    import pyarrow as pa
+
+    try:
+        pa.array([row], type=kind)
+    except (pa.ArrowException, OverflowError) as error:
+        return {"value": None, "error": f"{type(error).__name__}: {error}"}
+    return row
 
 
 def encoded(row: Column, encoder: Callable[[], Callable[[Mapping[str, object]], bytes]]) -> Column:
