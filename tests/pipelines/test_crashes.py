@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 
+from headrace.client import Producer
 from headrace.spark.cluster import Cluster
 from headrace.spark.settings import KafkaSettings
 from headrace.spark.sink_transactions import Transactions
@@ -67,3 +68,39 @@ def test_nothing_is_lost_or_doubled_when_a_run_is_killed_and_a_broker_restarts(
     look = status()
     assert look["state"] == "stopped"
     assert {flow["flow"] for flow in look["flows"]} == {"doubled", "sums", "numbers_dead_letters"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_run_that_is_stopped_in_the_middle_of_a_batch_leaves_nothing_open(
+    write_project, own_cluster, commands, transactions
+):
+    flow = """
+        import time
+
+        from pyspark.sql import functions as F
+
+        from headrace import pipelines as hp
+
+        numbers = hp.topic("numbers", "n BIGINT")
+
+        @F.udf("bigint")
+        def slowly(n):
+            time.sleep(3600 if n else 0)
+            return n
+
+        @hp.topic("copied")
+        def copied():
+            return numbers.stream().select(slowly("n").alias("n"))
+    """
+    own_cluster.create("numbers", partitions=2)
+    with Producer(own_cluster.bootstrap) as producer:
+        for n in (0, 1):  # one task is done at once, the other never
+            producer.send("numbers", b'{"n":%d}' % n, partition=n)
+    root = write_project({"flow.py": flow}, "stopping")
+    running = commands.start(root, "run", "--master", "local[2]")
+    commands.wait(lambda: transactions.open_ids("headrace-spark-"), running)
+    assert commands.ask(root, "stop") == "stopped\n"
+    assert running.wait(60) == 0
+    assert transactions.open_ids("headrace-spark-") == []
+    assert own_cluster.records("copied") == []

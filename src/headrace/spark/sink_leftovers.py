@@ -76,8 +76,9 @@ class LeftOvers:
             wait = _BETWEEN_LOOKS
             if count:
                 log.warning(
-                    "headrace: aborted %d transactions that earlier attempts of query %s left open",
+                    "headrace: aborted %d transaction%s that earlier attempts of query %s left open",
                     count,
+                    "" if count == 1 else "s",
                     self._query,
                 )
         except (BrokerUnavailable, KafkaError) as error:
