@@ -12,7 +12,7 @@ import time
 from headrace.spark.cluster import GROUP, Cluster
 from headrace.spark.connection import BrokerUnavailable
 from headrace.spark.offsets import Offsets
-from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.errors import RETRIABLE, ErrorCode, KafkaError
 from headrace.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 _PATIENCE = 5.0
 """Seconds that a query waits for a coordinator before it goes on without."""
 
-_AFTER_TROUBLE = 30.0
-"""Seconds before it tries again: Spark looks for new records a hundred times a second."""
+_AFTER_REFUSAL = 30.0
+"""Seconds before it asks again for what was refused: Spark looks for new records a hundred times a second."""
 
 
 class GroupOffsets:
@@ -57,7 +57,8 @@ class GroupOffsets:
             log.warning(
                 "headrace: the offsets could not be committed to the group %r: %s", self._group, _why(error)
             )
-            self._again_at = time.monotonic() + _AFTER_TROUBLE
+            if isinstance(error, KafkaError) and error.code not in RETRIABLE:
+                self._again_at = time.monotonic() + _AFTER_REFUSAL
             return
         self._committed.update(changed)
 
