@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.log.cleaner import CleanerSettings, LogCleaner
 from headrace.log.cleaner_process import clean
+from headrace.log.cleaner_worker import NICENESS
 from headrace.log.cleaning_task import CleaningEnd
 from headrace.log.compaction import BYTES_PER_KEY, BatchFilter, OffsetMap, TransactionFilter, map_batch
 from headrace.log.config import LogConfig
@@ -533,11 +535,44 @@ async def test_the_real_process_compacts_and_ends(make, clock):
     assert await box.cleaner.clean_one()
     process = box.cleaner._process._process
     assert process is not None
-    assert os.getpriority(os.PRIO_PROCESS, process.pid) == 10
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, process.pid) == min(own + NICENESS, 19)
+    assert os.sched_getscheduler(process.pid) == os.SCHED_BATCH
     assert [value for _, _, value in box.records()] == [b"45", b"46", b"47", b"48", b"49"]
     await box.cleaner._process.stop()
     assert process.returncode is not None
     remove_for_good(box.files, box.manager.environment.trash.take_due(10**15))
+
+
+async def test_the_process_waits_for_more_work_and_ends_when_none_comes(make, clock):
+    box = make()
+    box.cleaner = box.make_cleaner(None)
+    running = asyncio.create_task(box.cleaner.run())
+
+    async def until(condition):
+        for _ in range(3000):
+            if condition():
+                return
+            clock.advance(1000)
+            await asyncio.sleep(0.01)
+        raise AssertionError("it never happened")
+
+    def write():
+        for number in range(50):
+            box.put(b"k%d" % (number % 5), b"%d" % number)
+        box.log.roll()
+
+    write()
+    await until(lambda: len(box.records()) == 5)
+    process = box.cleaner._process._process
+    assert process is not None
+    write()
+    await until(lambda: len(box.records()) == 5)
+    assert box.cleaner._process._process is process
+    await until(lambda: box.cleaner._process._process is None)
+    assert process.returncode is not None
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_a_process_that_dies_costs_one_round(make):

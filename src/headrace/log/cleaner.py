@@ -39,6 +39,9 @@ from headrace.wire.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 
+_KEEP_IDLE_SECONDS = 60
+"""How long the process waits for the next task: starting one takes longer than many a task."""
+
 
 @dataclass(slots=True, frozen=True)
 class CleanerSettings:
@@ -85,15 +88,19 @@ class LogCleaner:
 
     async def run(self) -> None:
         """Compact whatever needs it, until cancelled."""
+        backoff = self._settings.log_cleaner_backoff_ms / 1000
+        idle = 0.0
         try:
             while True:
-                await self._clock.sleep(self._settings.log_cleaner_backoff_ms / 1000)
+                await self._clock.sleep(backoff)
+                idle += backoff
                 if self._settings.log_cleaner_enable:
                     try:
                         while await self.clean_one():
-                            pass
+                            idle = 0.0
                     except Exception:
                         logger.exception("Compaction failed; it is tried again.")
+                if idle >= _KEEP_IDLE_SECONDS:
                     await self._process.stop()
         finally:
             await self._process.stop()

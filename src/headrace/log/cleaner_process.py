@@ -2,14 +2,13 @@
 
 It reads segments that no longer change and writes new ones beside them with the suffix .cleaned; the broker alone puts
 those into service, each as soon as it is told of it, so that a long log needs room for one segment more and not for a
-copy of itself. It runs at low priority, in bounded memory, and ends when its input does.
+copy of itself. It runs in bounded memory and ends when its input does.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -240,12 +239,5 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
             target.flush()
 
 
-def main() -> None:
-    os.nice(10)
-    with contextlib.suppress(OSError, AttributeError):
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    serve(sys.stdin.buffer, sys.stdout.buffer)
-
-
 if __name__ == "__main__":
-    main()
+    serve(sys.stdin.buffer, sys.stdout.buffer)

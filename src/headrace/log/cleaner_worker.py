@@ -1,8 +1,9 @@
-"""The broker's end of the cleaner process: started with the first task, stopped when there are no more."""
+"""The broker's end of the cleaner process: started with the first task, at low priority from the outset."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import AsyncGenerator
@@ -15,6 +16,7 @@ from headrace.log.cleaning_task import (
     encode,
 )
 
+NICENESS = 10
 _ANSWER_BYTES = 64 * 1024 * 1024
 
 
@@ -37,6 +39,7 @@ class CleanerProcess:
                 limit=_ANSWER_BYTES,
                 env={**os.environ, "PYTHONSAFEPATH": "1"},
             )
+            _lower_priority(self._process.pid)
         return self._process
 
     async def clean(self, task: CleaningTask) -> AsyncGenerator[Answer, None]:
@@ -66,3 +69,10 @@ class CleanerProcess:
         if process is not None and process.returncode is None:
             process.kill()
             await process.wait()
+
+
+def _lower_priority(pid: int) -> None:
+    """Here and not in the child, which would first import what it needs, as urgently as the broker serves."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
+        os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0))
