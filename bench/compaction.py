@@ -25,7 +25,8 @@ class CompactionWatch(AbstractContextManager["CompactionWatch"]):
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._begun = self._seconds = 0.0
-        self._replaced = 0
+        self.replaced = 0
+        """Bytes of the segments whose place was taken."""
         self.writing = False
         """New segments were being written."""
 
@@ -44,12 +45,11 @@ class CompactionWatch(AbstractContextManager["CompactionWatch"]):
 
     @property
     def seen(self) -> bool:
-        return self.writing or self._replaced > 0
+        return self.writing or self.replaced > 0
 
     @property
     def replaced_per_second(self) -> float:
-        """Bytes of the segments whose place was taken."""
-        return self._replaced / self._seconds
+        return self.replaced / self._seconds
 
     def _watch(self) -> None:
         while not self._ended.wait(_INTERVAL):
@@ -57,7 +57,7 @@ class CompactionWatch(AbstractContextManager["CompactionWatch"]):
             self.writing = self.writing or writing
             for name, (inode, size) in self._segments.items():
                 if name not in segments or segments[name][0] != inode:
-                    self._replaced += size
+                    self.replaced += size
             self._segments = segments
 
     def _look(self) -> tuple[dict[str, tuple[int, int]], bool]:
