@@ -29,8 +29,9 @@ from headrace.wire.markers import read_end_transaction_marker
 from headrace.wire.raw_records import iterate_raw, pick_records, read_keys
 from headrace.wire.records import BatchBuilder, assemble, decode_records, read_payload
 
-BYTES_PER_KEY = 176
-"""What one key costs in the map, by measurement: a digest, an offset and their place in the table."""
+BYTES_PER_KEY = 192
+"""What one key costs in the map: 176 by measurement for a digest, an offset and their place in the table, and 16 while the
+offsets are put in order."""
 
 _SHORT_KEY = 15
 
