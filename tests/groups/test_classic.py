@@ -9,6 +9,7 @@ import pytest
 from headrace.wire.codec import encode
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 
 def subscription(*topics: str) -> bytes:
@@ -84,6 +85,14 @@ async def test_a_member_that_shares_no_protocol_with_the_group_is_refused(groups
     assert refused.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     refused = await groups.join(protocol_type="connect")
     assert refused.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+async def test_a_protocol_that_is_named_twice_counts_once(groups) -> None:
+    twice = [JoinGroupRequestProtocol("range", subscription("orders"))] * 2
+    request = JoinGroupRequest("group", 10_000, 30_000, "", None, "consumer", twice)
+    joining = groups.coordinator.join(groups.client(3), request)
+    await groups.pass_time(0)
+    assert (await joining).protocol_name == "range"
 
 
 async def test_a_join_makes_the_others_join_again_and_raises_the_generation(groups) -> None:

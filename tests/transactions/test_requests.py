@@ -126,6 +126,28 @@ def test_a_broker_that_does_not_coordinate_the_group_sends_its_offsets_on(make_b
         assert codes_of(client.call(request, 5)) == {("orders", 0): ErrorCode.NOT_COORDINATOR}
 
 
+@pytest.mark.parametrize("version", [3, 5])
+def test_the_offsets_of_a_zombie_are_refused_with_a_code_that_old_clients_know(client, topic, version):
+    find(client, 0, "group")
+    zombie = init(client, topic)
+    init(client, topic)
+    request = offsets(topic, "group", zombie, (topic, [0]))
+    assert codes_of(client.call(request, version)) == {(topic, 0): ErrorCode.INVALID_PRODUCER_EPOCH}
+
+
+@pytest.mark.parametrize("verifies", [True, False])
+def test_offsets_of_an_old_client_are_verified_unless_that_is_switched_off(make_broker, verifies):
+    broker = make_broker({"transaction.partition.verification.enable": str(verifies).lower()})
+    create_topic(broker.bootstrap, "orders")
+    with WireClient(broker.bootstrap) as client:
+        find(client, 1, "tx")
+        find(client, 0, "group")
+        # Without AddOffsetsToTxn before it.
+        request = offsets("tx", "group", init(client, "tx"), ("orders", [0]))
+        expected = ErrorCode.INVALID_TXN_STATE if verifies else ErrorCode.NONE
+        assert codes_of(client.call(request, 3)) == {("orders", 0): expected}
+
+
 async def resign(node, group):
     node.groups.resign(node.groups.partition_for(group))
 

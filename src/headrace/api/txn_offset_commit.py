@@ -29,6 +29,7 @@ Codes = dict[tuple[str, int], int]
 """The error of each partition."""
 
 KNOWS_LOADING = 2
+ENLISTED_BY_COMMITTING = 5
 ASK_AGAIN = {
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -84,6 +85,8 @@ def _without(topics: list[TxnOffsetCommitRequestTopic], codes: Codes) -> list[Tx
 async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
     services = context.services
     services.groups.require(request.group_id)
+    if context.version < ENLISTED_BY_COMMITTING and not services.logs.environment.transaction_verification:
+        return
     index = services.groups.partition_for(request.group_id)
     partition = services.replicas.find(CONSUMER_OFFSETS.encode(), index, by_id=False)
     producer_id, epoch = request.producer_id, request.producer_epoch
@@ -92,16 +95,18 @@ async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
     def begin() -> dict[tuple[int, int], list[TopicPartition]]:
         nonlocal guard
         guard = partition.log.start_verification(
-            producer_id, 0, epoch, supports_epoch_bump=context.version >= 5
+            producer_id, 0, epoch, supports_epoch_bump=context.version >= ENLISTED_BY_COMMITTING
         )
         return {} if guard is None else {(producer_id, epoch): [(CONSUMER_OFFSETS, index)]}
 
     answers = await services.transactions.enlisting.ask_in_time(
-        request.transactional_id, context.version < 5, begin
+        request.transactional_id, context.version < ENLISTED_BY_COMMITTING, begin
     )
     code = answers.get((CONSUMER_OFFSETS, index), ErrorCode.NONE)
     if code in ASK_AGAIN:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if code is ErrorCode.PRODUCER_FENCED:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH  # the word for it that clients of every age know
     if code is ErrorCode.NONE and not partition.log.is_verified(producer_id, epoch, guard):
         code = ErrorCode.INVALID_TXN_STATE
     if code is ErrorCode.TRANSACTION_ABORTABLE and context.version < 4:

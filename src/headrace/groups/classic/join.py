@@ -7,7 +7,7 @@ import uuid
 
 from headrace.coordinator.write import Write, already_applied
 from headrace.groups.classic.group import ClassicGroup, ClassicState
-from headrace.groups.classic.member import ClassicMember, Protocols, RespondJoin
+from headrace.groups.classic.member import ClassicMember, Protocols, RespondJoin, offered
 from headrace.groups.classic.rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     NOTHING,
@@ -54,7 +54,7 @@ def join(
 def _join_group(
     state: GroupState, client: Client, group: ClassicGroup, request: JoinGroupRequest, respond: RespondJoin
 ) -> Write[GroupRecord, None]:
-    protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+    protocols = offered(request)
     if not _has_room(state, group, request.member_id):
         group.remove(request.member_id)
         state.timers.cancel(session_timer(group.group_id, request.member_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from headrace.wire.messages.join_group import JoinGroupResponse
+from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from headrace.wire.messages.sync_group import SyncGroupResponse
 
 Protocols = tuple[tuple[str, bytes], ...]
@@ -13,6 +13,14 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 RespondJoin = Callable[[JoinGroupResponse], None]
 RespondSync = Callable[[SyncGroupResponse], None]
+
+
+def offered(request: JoinGroupRequest) -> Protocols:
+    """Each protocol once, however often it is named: members that support one are counted."""
+    protocols: dict[str, bytes] = {}
+    for each in request.protocols:
+        protocols.setdefault(each.name, each.metadata)
+    return tuple(protocols.items())
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from headrace.coordinator.write import Write
 from headrace.groups.classic import join as classic_join
 from headrace.groups.classic.join import FIRST_VERSION_WITH_KNOWN_ID
-from headrace.groups.classic.member import RespondJoin, RespondSync
+from headrace.groups.classic.member import RespondJoin, RespondSync, offered
 from headrace.groups.client import Client
 from headrace.groups.consumer import migration, sessions
 from headrace.groups.consumer.group import ConsumerGroup
@@ -44,7 +44,7 @@ NOTHING: Write[GroupRecord, None] = Write((), None)
 def join(
     state: GroupState, client: Client, group: ConsumerGroup, request: JoinGroupRequest, respond: RespondJoin
 ) -> Write[GroupRecord, None]:
-    protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+    protocols = offered(request)
     if not group.supports_classic(request.protocol_type, [name for name, _ in protocols]):
         raise KafkaError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
