@@ -1,6 +1,7 @@
 """`headrace pipeline` as a user types it, where no Spark is needed."""
 
 import json
+import socket
 from dataclasses import dataclass
 
 import pytest
@@ -90,3 +91,14 @@ def test_a_spec_that_is_none_gets_one_sentence(headrace, tmp_path, spec):
     assert ran.returncode == 1
     assert ran.stderr.startswith("headrace: spark-pipeline.yml is not")
     assert len(ran.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_broker_that_is_not_there_is_named_before_spark_starts(headrace, tmp_path, command):
+    headrace("new", "shop")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    ran = headrace(command, "shop", "-b", address)
+    assert ran.returncode != 0
+    assert f"No broker answers at {address}" in ran.stderr
+    assert not (tmp_path / "shop/.headrace/spark.log").exists()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli import output, properties, times
+from headrace.cli.cluster import connect
 from headrace.cli.failure import Failure, Misuse, did_you_mean
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def check_project(
 
         project = load(locate(place))
         run = _run_of(project, bootstrap, command_config, None, None)
+        if not offline:
+            connect(run.bootstrap, command_config)
         with tempfile.TemporaryDirectory() as scratch, _session(project, run, master, conf) as spark:
             try:
                 pipeline = prepare(project, spark, run, Path(scratch).as_uri())
@@ -80,6 +83,9 @@ def run_project(wish: Wish) -> None:
 
         project = load(locate(wish.project))
         run = _run_of(project, wish.bootstrap, wish.command_config, wish.version, wish.start)
+        connect(
+            run.bootstrap, wish.command_config
+        )  # Spark takes its time to start, and a missing broker is seen at once
         state = RunState(project.root, wish.version)
         with state.held():
             state.write(project.name, "starting", [])
