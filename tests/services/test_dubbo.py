@@ -7,6 +7,7 @@ import contextlib
 import enum
 import logging
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -198,6 +199,43 @@ def test_other_exceptions_arrive_as_their_java_kin(shop: Shop, caplog: pytest.Lo
         shop.fail("key")
     assert raised.value.class_name == "java.util.NoSuchElementException"
     assert "Got unchecked and undeclared exception which called by 127.0.0.1" in caplog.text
+
+
+@pytest.mark.parametrize("dispatcher", ["all", "direct"])
+def test_an_exit_or_a_cancellation_in_a_method_is_answered_and_the_provider_goes_on(
+    application: Callable[..., Bootstrap], consumer: Bootstrap, dispatcher: str
+) -> None:
+    class Rash:
+        def leave(self) -> None:
+            sys.exit(3)
+
+        async def leave_later(self) -> None:
+            await asyncio.sleep(0)
+            sys.exit(4)
+
+        async def wait_for_what_was_cancelled(self) -> None:
+            task = asyncio.ensure_future(asyncio.sleep(60))
+            task.cancel()
+            await task
+
+    app = application("p")
+    config = app.service(Rash(), scope="remote", dispatcher=dispatcher)
+    app.start()
+    rash = cast(
+        Any,
+        consumer.runtime.run(
+            ReferenceConfig(interface=Rash, url=config.urls[0].identity, runtime=consumer.runtime).get_async()
+        ),
+    )
+    for method, said in (
+        ("leave", "SystemExit"),
+        ("leave_later", "SystemExit(4)"),
+        ("wait_for_what_was_cancelled", "CancelledError()"),
+    ):
+        with pytest.raises(JavaException) as raised:
+            consumer.runtime.run(getattr(rash, method)())
+        assert raised.value.class_name == "java.lang.RuntimeException"
+        assert said in str(raised.value)
 
 
 async def test_async_methods_are_awaited(

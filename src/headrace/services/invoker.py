@@ -7,6 +7,7 @@ one that has nothing to do with a call hands on the coroutine of the next, witho
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -116,6 +117,13 @@ class ServiceInvoker(Invoker):
             raise
         except Exception as error:
             return Result(None, error)
+        except (SystemExit, asyncio.CancelledError) as error:
+            # An exit would end the loop, and every service with it. A cancellation is the implementation's own, of
+            # something it waited for, unless it is this call that is being cancelled.
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            return Result(None, RuntimeError(repr(error)))
 
     def _failed(self, invocation: Invocation, cause: str) -> RpcException:
         return RpcException(
