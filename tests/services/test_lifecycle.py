@@ -192,6 +192,30 @@ def test_an_application_can_say_how_long_its_end_may_take() -> None:
     assert wait_ms({"dubbo.service.shutdown.wait": "5"}) == 5
 
 
+def test_what_still_runs_on_the_loop_is_cancelled_at_the_end(application: Callable[..., Bootstrap]) -> None:
+    ends: list[str] = []
+
+    class Background:
+        async def begin(self) -> None:
+            self.task = asyncio.ensure_future(self._go_on())
+            await asyncio.sleep(0)
+
+        async def _go_on(self) -> None:
+            try:
+                await asyncio.sleep(600)
+            except asyncio.CancelledError:
+                ends.append("cancelled")
+                raise
+
+    app = application()
+    app.service(Background())
+    app.start()
+    proxy = app.reference(Background)
+    asyncio.run(proxy.begin())
+    app.stop()
+    assert ends == ["cancelled"]
+
+
 def test_a_program_can_end_without_stopping_its_services(tmp_path: Path) -> None:
     """Threads of ours must not keep a program alive that simply ends."""
     program = textwrap.dedent(

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from headrace.services import URL, Bootstrap, ProtocolConfig, RegistryConfig, ServiceConfig, points
+from headrace.services import (
+    URL,
+    Bootstrap,
+    MethodConfig,
+    ProtocolConfig,
+    RegistryConfig,
+    RpcException,
+    ServiceConfig,
+    interface,
+    points,
+)
 from headrace.services.config.complete import load_registries
 from headrace.services.invoker import Invoker
 from headrace.services.protocols.base import Exporter
@@ -106,6 +118,50 @@ def test_a_rule_that_could_not_be_applied_is_tried_again(
         "override://0.0.0.0/com.acme.Who?category=configurators&dynamic=false&weight=7",
     )
     eventually(lambda: len(attempts) == 2)
+
+
+def test_a_rule_can_change_how_many_calls_run_at_once(
+    write_rule: Callable[..., Callable[[], None]],
+    application: Callable[..., Bootstrap],
+    registry: Callable[..., RegistryConfig],
+    eventually: Callable[..., None],
+) -> None:
+    go_on = threading.Event()
+
+    @interface("com.acme.Gate")
+    class Gate:
+        def wait(self) -> str:
+            return "through" if go_on.wait(60) else "stuck"
+
+        def knock(self) -> str:
+            return "heard"
+
+    app = application(
+        "p", registry=registry(), protocol=ProtocolConfig(host="127.0.0.1", port=-1, threads=1, queues=0)
+    )
+    app.service(Gate(), scope="remote")
+    app.start()
+    gate = application("c", registry=registry()).reference(
+        Gate, retries=0, timeout=60_000, methods=[MethodConfig(name="wait", async_=True)]
+    )
+    waiting = cast("Future[str]", gate.wait())
+
+    def is_heard() -> bool:
+        try:
+            return gate.knock() == "heard"
+        except RpcException:
+            return False
+
+    try:
+        eventually(lambda: not is_heard())  # the one thread waits at the gate
+        write_rule(
+            registry(),
+            "override://0.0.0.0/com.acme.Gate?category=configurators&dynamic=false&side=provider&threads=2",
+        )
+        eventually(is_heard)
+    finally:
+        go_on.set()
+    assert waiting.result(60) == "through"
 
 
 def test_a_rule_can_disable_one_provider(

@@ -53,11 +53,21 @@ class WorkerPool:
             )
         return future
 
+    def resize(self, threads: int, queues: int) -> None:
+        """Other limits from now on; calls that are running or waiting stay."""
+        self._threads = threads
+        self._queues = queues
+        self._begin_waiting()
+
     def close(self) -> None:
         """Let the threads end once their present work is done."""
         for _ in range(self._started):
             self._work.put(None)
         self._started = 0
+
+    def _begin_waiting(self) -> None:
+        while self._waiting and self._active < self._threads:
+            self._begin(self._waiting.popleft())
 
     def _begin(self, work: _Work) -> None:
         self._active += 1
@@ -86,8 +96,7 @@ class WorkerPool:
         while self._outcomes:
             future, outcome, error = self._outcomes.popleft()
             self._active -= 1
-            if self._waiting:
-                self._begin(self._waiting.popleft())
+            self._begin_waiting()
             if future.done():  # cancelled while it ran
                 continue
             if error is None:

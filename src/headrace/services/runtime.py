@@ -49,6 +49,7 @@ T = TypeVar("T")
 SHUTDOWN_WAIT = "dubbo.service.shutdown.wait"
 DEFAULT_SHUTDOWN_WAIT_MS = 10_000
 DEFAULT_THREADS = 200
+_CANCEL_SECONDS = 1.0
 
 
 class Runtime:
@@ -145,9 +146,12 @@ class Runtime:
 
     async def export(self, invoker: Invoker) -> Exporter:
         """Hand an invoker to the protocol its URL names, behind the filters that URL asks for."""
-        protocol = self.protocol(invoker.url.protocol)
-        if invoker.url.protocol != "registry":
+        url = invoker.url
+        protocol = self.protocol(url.protocol)
+        if url.protocol != "registry":
             invoker = build_chain(invoker, "provider")
+            # A rule may have changed them, and the latest service on a port decides for all.
+            self.worker_pool(url).resize(url.get_int("threads", DEFAULT_THREADS), url.get_int("queues", 0))
         return await protocol.export(invoker)
 
     async def refer(self, interface: InterfaceModel, url: URL) -> Invoker:
@@ -227,6 +231,7 @@ class Runtime:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
         if loop is not None and thread is not None:
+            asyncio.run_coroutine_threadsafe(_cancel_the_rest(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
             loop.close()
@@ -250,8 +255,6 @@ class Runtime:
             pool.close()
         for held in self.reserved.values():
             held.close()
-        self.provider_models.clear()
-        self.consumer_models.clear()
         self._pools.clear()
         self.reserved.clear()
         self._random_ports.clear()
@@ -262,6 +265,15 @@ class Runtime:
         flush_access_logs()
         self.provider_models.clear()
         self.consumer_models.clear()
+
+
+async def _cancel_the_rest() -> None:
+    """What still runs on a loop that ends, such as calls to be tried again later: as at the end of `asyncio.run`."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest, timeout=_CANCEL_SECONDS)
 
 
 _default: Runtime | None = None

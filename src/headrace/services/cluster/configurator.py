@@ -44,6 +44,8 @@ _NUMBERS = frozenset(
         "executes",
         "actives",
         "accepts",
+        "threads",
+        "queues",
         "payload",
         "heartbeat",
         "connections",
