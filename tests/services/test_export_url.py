@@ -144,6 +144,19 @@ def test_argument_settings_go_by_index_or_by_type(application: Callable[..., Boo
     assert both.get("find.1.callback") == "false"
 
 
+def test_a_type_alone_is_for_every_argument_of_that_type(application: Callable[..., Bootstrap]) -> None:
+    class Join:
+        def join(self, left: str, times: int, right: str) -> str:
+            return (left + right) * times
+
+    app = application()
+    settings = MethodConfig(name="join", arguments=[ArgumentConfig(type="str", callback=True)])
+    config = app.service(Join(), scope="none", methods=[settings])
+    config.export()
+    set_for = {key for key in config.urls[0].parameters if key.endswith(".callback")}
+    assert set_for == {"join.0.callback", "join.2.callback"}
+
+
 def test_a_token_is_generated_when_it_is_true(application: Callable[..., Bootstrap]) -> None:
     first, second = (exported_url(application, token=True).get("token") for _ in range(2))
     assert len(first) == 36
