@@ -54,6 +54,7 @@ def values(bootstrap):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_a_cluster_moves_to_zookeeper_and_back(tmp_path):
     data = tmp_path / "data"

@@ -343,9 +343,10 @@ def test_what_on_commit_raises_is_raised_by_a_poll_and_costs_no_record(
 
     seen: list[int] = []
     raised = 0
-    with Consumer(
+    consumer: Consumer[bytes, bytes] = Consumer(
         bootstrap, group_id=group, enable_auto_commit=False, on_commit=fail, max_poll_records=3, **EARLIEST
-    ) as consumer:
+    )
+    with contextlib.suppress(ZeroDivisionError), consumer:  # the last commits may be answered in its end
         consumer.subscribe(topic)
         while len(seen) < 30 or not raised:
             try:
@@ -353,8 +354,7 @@ def test_what_on_commit_raises_is_raised_by_a_poll_and_costs_no_record(
                 consumer.commit_async()
             except ZeroDivisionError:
                 raised += 1
-        with contextlib.suppress(ZeroDivisionError):
-            consumer.poll(0)
+    assert raised
     assert seen == list(range(30))
 
 

@@ -42,6 +42,7 @@ def test_activity_counts_every_view_and_keeps_all_in_a_lake_by_day(play: Play) -
     assert facts["profiles"] > 10
 
 
+@pytest.mark.long
 def test_logs_of_rotated_files_are_collected_once_and_counted(play: Play) -> None:
     facts = play("logs", lines=1200)
     assert facts["lines_collected"] == facts["lines_written"] == 1201
@@ -66,6 +67,7 @@ def test_an_order_reaches_everybody_once(play: Play) -> None:
     assert facts["revenue"] == facts["revenue_expected"]
 
 
+@pytest.mark.long
 def test_a_fixed_pipeline_counts_anew_beside_the_old_version(play: Play) -> None:
     facts = play("reprocess", payments=600)
     assert facts["yen_in_version_2"] == facts["yen_paid"]

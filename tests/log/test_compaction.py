@@ -570,7 +570,7 @@ async def test_the_process_waits_for_more_work_and_ends_when_none_comes(make, cl
     await until(lambda: len(box.records()) == 5)
     assert box.cleaner._process._process is process
     await until(lambda: box.cleaner._process._process is None)
-    assert process.returncode is not None
+    await until(lambda: process.returncode is not None)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

@@ -6,7 +6,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,9 +61,10 @@ def check_project(
 
         project = load(locate(place))
         run = _run_of(project, bootstrap, command_config, None, None)
+        settings = properties.from_arguments(conf, "--conf")
         if not offline:
             connect(run.bootstrap, command_config)
-        with tempfile.TemporaryDirectory() as scratch, _session(project, run, master, conf) as spark:
+        with tempfile.TemporaryDirectory() as scratch, _session(project, run, master, settings) as spark:
             try:
                 pipeline = prepare(project, spark, run, Path(scratch).as_uri())
             except ProjectBroken as broken:
@@ -83,14 +84,14 @@ def run_project(wish: Wish) -> None:
 
         project = load(locate(wish.project))
         run = _run_of(project, wish.bootstrap, wish.command_config, wish.version, wish.start)
-        connect(
-            run.bootstrap, wish.command_config
-        )  # Spark takes its time to start, and a missing broker is seen at once
+        settings = properties.from_arguments(wish.conf, "--conf")
+        # Spark takes its time to start, and a missing broker is seen at once.
+        connect(run.bootstrap, wish.command_config)
         state = RunState(project.root, wish.version)
         with state.held():
             state.write(project.name, "starting", [])
             try:
-                with ExitStack() as afterwards, _session(project, run, wish.master, wish.conf) as spark:
+                with ExitStack() as afterwards, _session(project, run, wish.master, settings) as spark:
                     pipeline = prepare(project, spark, run)
                     _make_ready(pipeline, wish)
                     _fly(pipeline, wish, state, afterwards)
@@ -204,17 +205,13 @@ def _run_of(
 
 
 @contextmanager
-def _session(project: Project, run: Run, master: str, conf: Sequence[str]) -> Iterator[Any]:
+def _session(project: Project, run: Run, master: str, conf: Mapping[str, str]) -> Iterator[Any]:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     from headrace.pipelines.context import BOOTSTRAP
     from headrace.pipelines.session import open_session
 
-    settings = {
-        **project.spec.configuration,
-        BOOTSTRAP: run.bootstrap,
-        **properties.from_arguments(conf, "--conf"),
-    }
+    settings = {**project.spec.configuration, BOOTSTRAP: run.bootstrap, **conf}
     if sys.stderr.isatty():
         output.note(f"Starting Spark ({master}); what it says is in {_LOG}.")
     spark = open_session(project.name, master, settings, project.root)
