@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 
-BLOCK_BYTES = 2 * 1024 * 1024
+BLOCK_BYTES = 8 * 1024 * 1024
 """What is fetched at a time, unless kafka.max.partition.fetch.bytes says otherwise."""
 
 _STRATEGIES = ("subscribe", "subscribePattern", "assign")
