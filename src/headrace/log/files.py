@@ -154,9 +154,15 @@ class Files:
         os.rmdir(path)
 
     def list(self, path: str) -> dict[str, int]:
-        """The regular files of a directory and their sizes."""
+        """The regular files of a directory and their sizes, without those that vanish meanwhile: the broker puts segments into
+        service while the cleaner's process looks here."""
+        sizes: dict[str, int] = {}
         with os.scandir(path) as entries:
-            return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+            for entry in entries:
+                if entry.is_file():
+                    with contextlib.suppress(FileNotFoundError):
+                        sizes[entry.name] = entry.stat().st_size
+        return sizes
 
     def list_directories(self, path: str) -> Iterable[str]:
         with os.scandir(path) as entries:
