@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
-from headrace.api.operations import GROUP, TOPIC, Operation
-from headrace.wire.errors import ErrorCode
+from headrace.api.offset_partitions import refused_partitions
+from headrace.api.operations import GROUP, Operation
 from headrace.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
@@ -21,7 +21,7 @@ from headrace.wire.messages.offset_delete import (
 async def handle(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     context.require(Operation.DELETE, GROUP, request.group_id)
     asked = request.topics
-    codes = _refused(context, asked)
+    codes = refused_partitions(context, asked)
     request.topics = [
         OffsetDeleteRequestTopic(
             topic.name,
@@ -43,17 +43,3 @@ async def handle(context: Context, request: OffsetDeleteRequest) -> OffsetDelete
         for topic in asked
     ]
     return response
-
-
-def _refused(context: Context, topics: list[OffsetDeleteRequestTopic]) -> dict[tuple[str, int], int]:
-    """The partitions the client may not touch, or that are not there, and why."""
-    image = context.services.cluster.image
-    codes: dict[tuple[str, int], int] = {}
-    for topic in topics:
-        allowed = context.may(Operation.READ, TOPIC, topic.name)
-        for each in topic.partitions:
-            if not allowed:
-                codes[topic.name, each.partition_index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif image.partition(topic.name, each.partition_index) is None:
-                codes[topic.name, each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return codes

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.group_client import client_of
-from headrace.api.operations import GROUP, TOPIC, TRANSACTIONAL_ID, Operation
+from headrace.api.offset_partitions import Codes, refused_partitions
+from headrace.api.operations import GROUP, TRANSACTIONAL_ID, Operation
 from headrace.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.log.producers import VerificationGuard
 from headrace.transactions.metadata import TopicPartition
@@ -24,9 +25,6 @@ from headrace.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-
-Codes = dict[tuple[str, int], int]
-"""The error of each partition."""
 
 KNOWS_LOADING = 2
 ENLISTED_BY_COMMITTING = 5
@@ -42,7 +40,7 @@ async def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffset
     try:
         context.require(Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
         context.require(Operation.READ, GROUP, request.group_id)
-        codes = _refused(context, asked)
+        codes = refused_partitions(context, asked)
         request.topics = _without(asked, codes)
         if request.topics or not codes:
             await _enlist(context, request)
@@ -55,20 +53,6 @@ async def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffset
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         codes = {(topic.name, each.partition_index): code for topic in asked for each in topic.partitions}
     return _answer(asked, codes)
-
-
-def _refused(context: Context, topics: list[TxnOffsetCommitRequestTopic]) -> Codes:
-    """The partitions the client may not read, or that are not there, and why."""
-    image = context.services.cluster.image
-    codes: Codes = {}
-    for topic in topics:
-        allowed = context.may(Operation.READ, TOPIC, topic.name)
-        for each in topic.partitions:
-            if not allowed:
-                codes[topic.name, each.partition_index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif image.partition(topic.name, each.partition_index) is None:
-                codes[topic.name, each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return codes
 
 
 def _without(topics: list[TxnOffsetCommitRequestTopic], codes: Codes) -> list[TxnOffsetCommitRequestTopic]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from headrace.transactions.metadata import NO_EPOCH, NO_PRODUCER_ID, Status, TopicPartition, Transaction
-from headrace.wire.codec import WireError, decode, write_uvarint
+from headrace.wire.codec import WireError, decode, write_count, write_uvarint
 from headrace.wire.schema import ALWAYS, Field, Message
 
 _INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _KEY_START = struct.Struct(">hh")
 _VALUE_START = struct.Struct(">hqhib")
@@ -108,7 +107,7 @@ def _write_partitions(out: bytearray, partitions: frozenset[TopicPartition], fle
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         topics.setdefault(topic, []).append(partition)
-    _write_count(out, len(topics), flexible)
+    write_count(out, len(topics), flexible)
     for topic, numbers in topics.items():
         name = topic.encode()
         if flexible:
@@ -116,17 +115,10 @@ def _write_partitions(out: bytearray, partitions: frozenset[TopicPartition], fle
         else:
             out += _INT16.pack(len(name))
         out += name
-        _write_count(out, len(numbers), flexible)
+        write_count(out, len(numbers), flexible)
         out += struct.pack(f">{len(numbers)}i", *numbers)
         if flexible:
             out.append(0)
-
-
-def _write_count(out: bytearray, count: int, flexible: bool) -> None:
-    if flexible:
-        write_uvarint(out, count + 1)
-    else:
-        out += _INT32.pack(count)
 
 
 def decode_record(key: bytes, value: bytes | None) -> TransactionRecord | None:

@@ -67,6 +67,14 @@ def write_uvarint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
+def write_count(out: bytearray, count: int, flexible: bool) -> None:
+    """How many elements of an array, or bytes, follow."""
+    if flexible:
+        write_uvarint(out, count + 1)
+    else:
+        out += _INT32.pack(count)
+
+
 def _length(data: Buffer, position: int, size: int, nullable: bool) -> int:
     """Checks a length or count just read against the bytes that are left; -1 stands for null."""
     if size < 0:

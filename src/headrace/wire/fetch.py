@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 from typing import Protocol
 
-from headrace.wire.codec import write_uvarint
+from headrace.wire.codec import write_count, write_uvarint
 from headrace.wire.frames import Endpoint, reply_start, write_endpoint_tag
 
 FLEXIBLE = 12
@@ -126,7 +126,7 @@ def encode_reply(
         out += _SESSION.pack(throttle_time_ms, error_code, session_id)
     else:
         out += _INT32.pack(throttle_time_ms)
-    _write_count(out, len(topics), flexible)
+    write_count(out, len(topics), flexible)
     for topic, partitions in topics:
         if version < TOPIC_IDS:
             if flexible:
@@ -134,7 +134,7 @@ def encode_reply(
             else:
                 out += _INT16.pack(len(topic))
         out += topic
-        _write_count(out, len(partitions), flexible)
+        write_count(out, len(partitions), flexible)
         for reply in partitions:
             size = reply.records_size()
             _write_partition(out, reply, size, version, flexible)
@@ -155,13 +155,6 @@ def encode_reply(
     return [start, *parts, out] if parts else [start + out]
 
 
-def _write_count(out: bytearray, count: int, flexible: bool) -> None:
-    if flexible:
-        write_uvarint(out, count + 1)
-    else:
-        out += _INT32.pack(count)
-
-
 def _write_partition(out: bytearray, reply: PartitionReply, size: int, version: int, flexible: bool) -> None:
     if version >= 5:
         out += _PARTITION_5.pack(
@@ -178,14 +171,14 @@ def _write_partition(out: bytearray, reply: PartitionReply, size: int, version: 
     if reply.aborted is None:
         out += b"\x00" if flexible else b"\xff\xff\xff\xff"
     else:
-        _write_count(out, len(reply.aborted), flexible)
+        write_count(out, len(reply.aborted), flexible)
         for producer_id, first_offset in reply.aborted:
             out += _ABORTED.pack(producer_id, first_offset)
             if flexible:
                 out.append(0)
     if version >= 11:
         out += _INT32.pack(reply.preferred_read_replica)
-    _write_count(out, size, flexible)
+    write_count(out, size, flexible)
 
 
 def _write_partition_tags(out: bytearray, reply: PartitionReply) -> None:
