@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from headrace.broker.run import run
+from headrace.broker.stop_signals import StopSignals
 from headrace.clock import SystemClock
 from headrace.config.broker import BrokerConfig
 from headrace.testing.disk import FaultyFiles
@@ -48,7 +49,8 @@ def main() -> int:
     clock, files = JumpingClock(), FaultyFiles()
     threading.Thread(target=obey, args=(Path(control), clock, files), daemon=True).start()
     config = BrokerConfig.load({}, dict(setting.split("=", 1) for setting in settings))
-    return run(config, clock, files)
+    with StopSignals() as signals:
+        return run(config, signals, clock, files)
 
 
 if __name__ == "__main__":

@@ -233,16 +233,12 @@ def test_a_broker_restart_in_the_middle_of_a_rebalance_ends_in_a_stable_group(
 
 
 def test_kill_9_of_the_broker_loses_no_acknowledged_commit(tmp_path: Path) -> None:
-    program = (
-        "import sys; from headrace.broker.run import run; from headrace.config.broker import BrokerConfig;"
-        "sys.exit(run(BrokerConfig.load({}, dict(each.split('=', 1) for each in sys.argv[1:]))))"
-    )
     settings = {**QUICK, "log.dirs": str(tmp_path / "data"), "listeners": "PLAINTEXT://127.0.0.1:0"}
 
     def start() -> tuple[subprocess.Popen[str], str]:
-        arguments = [f"{name}={value}" for name, value in settings.items()]
+        arguments = [f"--set={name}={value}" for name, value in settings.items()]
         broker = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "headrace.cli", "up", *arguments], stdout=subprocess.PIPE, text=True
         )
         assert broker.stdout is not None
         ready = broker.stdout.readline()

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import resource
-import signal
 import sys
 
 import uvloop
@@ -15,6 +14,7 @@ from headrace import __version__
 from headrace.broker.identity import StartError
 from headrace.broker.node import Node
 from headrace.broker.parent import end_with_supervisor
+from headrace.broker.stop_signals import StopSignals
 from headrace.clock import Clock
 from headrace.config.broker import BrokerConfig
 from headrace.log.files import Files
@@ -22,7 +22,9 @@ from headrace.log.files import Files
 log = logging.getLogger("headrace")
 
 
-def run(config: BrokerConfig, clock: Clock | None = None, files: Files | None = None) -> int:
+def run(
+    config: BrokerConfig, signals: StopSignals, clock: Clock | None = None, files: Files | None = None
+) -> int:
     """Serve until SIGTERM or SIGINT; the process's exit code."""
     end_with_supervisor()
     logging.basicConfig(
@@ -38,7 +40,7 @@ def run(config: BrokerConfig, clock: Clock | None = None, files: Files | None = 
         log.warning("%s", warning)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(Node(config, clock, files)))
+            runner.run(_serve(Node(config, clock, files), signals))
     except StartError as error:
         print(f"headrace: {error}", file=sys.stderr)
         return 1
@@ -51,12 +53,10 @@ def _raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _serve(node: Node) -> None:
+async def _serve(node: Node, signals: StopSignals) -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = signals.event()
     await node.start()
     # What was made at start-up stays: keep it out of every later collection, and collect seldom, since the
     # hot path makes no cycles.

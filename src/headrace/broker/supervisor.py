@@ -22,6 +22,7 @@ from typing import Any
 from headrace import __version__
 from headrace.broker.identity import StartError
 from headrace.broker.parent import SUPERVISOR_VARIABLE
+from headrace.broker.stop_signals import StopSignals
 from headrace.clock import Clock, SystemClock
 from headrace.cluster.embedded import FILE_NAME, EmbeddedStore
 from headrace.cluster.store import StoreError
@@ -206,7 +207,7 @@ class Supervisor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def supervise(command: BrokerCommand, config: BrokerConfig, count: int) -> int:
+def supervise(command: BrokerCommand, config: BrokerConfig, count: int, signals: StopSignals) -> int:
     """Run `count` brokers until SIGTERM or SIGINT; the process's exit code."""
     logging.basicConfig(
         stream=sys.stderr,
@@ -216,11 +217,7 @@ def supervise(command: BrokerCommand, config: BrokerConfig, count: int) -> int:
     )
 
     async def main() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        await Supervisor(command, config, count, SystemClock()).run(stop)
+        await Supervisor(command, config, count, SystemClock()).run(signals.event())
         log.info("all %d brokers have stopped; everything written is on disk", count)
 
     try:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypedDict
 
+from headrace.broker.stop_signals import StopSignals
 from headrace.cli import properties
 from headrace.cli.failure import Exit, Failure, Misuse
 
@@ -85,12 +86,14 @@ def start(options: StartOptions) -> int:
         )
     overrides = properties.from_arguments(options.get("settings") or (), "--set")
     flags = _flags(options)
-    if temp:
-        import tempfile
+    with StopSignals() as signals:
+        if temp:
+            import tempfile
 
-        with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
-            return _run(options.get("config"), {**flags, "log.dirs": directory, **overrides}, brokers)
-    return _run(options.get("config"), {**flags, **overrides}, brokers)
+            with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
+                flags["log.dirs"] = directory
+                return _run(options.get("config"), {**flags, **overrides}, brokers, signals)
+        return _run(options.get("config"), {**flags, **overrides}, brokers, signals)
 
 
 def _flags(options: StartOptions) -> dict[str, str]:
@@ -118,7 +121,7 @@ def _address(text: str, option: str) -> str:
     return text if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
 
 
-def _run(file: Path | None, overrides: dict[str, str], brokers: int | None) -> int:
+def _run(file: Path | None, overrides: dict[str, str], brokers: int | None, signals: StopSignals) -> int:
     import gc
 
     gc.disable()  # Nothing that a start makes is garbage; once it serves, the broker collects again.
@@ -138,7 +141,7 @@ def _run(file: Path | None, overrides: dict[str, str], brokers: int | None) -> i
         from headrace.broker.supervisor import BrokerCommand, supervise
 
         gc.enable()
-        return supervise(BrokerCommand(file, overrides), checked, brokers)
+        return supervise(BrokerCommand(file, overrides), checked, brokers, signals)
     from headrace.broker.run import run
 
-    return run(checked)
+    return run(checked, signals)
