@@ -212,6 +212,24 @@ def test_of_two_runs_that_commit_the_same_batch_at_once_one_wins(job):
     assert job.committed() == sorted(row for batch in range(5) for row in rows_of(batch))
 
 
+def test_a_driver_that_was_overtaken_hears_that_its_batch_is_written(job, monkeypatch, caplog):
+    mine = job.write("slow", rows_of(0), tasks=2)
+    theirs = job.write("quick", rows_of(0), tasks=3)
+    read = Ledger.read
+
+    def read_and_be_overtaken(self):
+        view = read(self)
+        monkeypatch.undo()
+        job.commit("quick", 0, theirs)  # which aborts what other runs have open
+        return view
+
+    monkeypatch.setattr(Ledger, "read", read_and_be_overtaken)
+    job.commit("slow", 0, mine)
+    assert "was written before: nothing is added" in caplog.text
+    job.commit("slow", 1, job.write("slow", rows_of(1), tasks=1))
+    assert job.committed() == sorted(rows_of(0) + rows_of(1))
+
+
 def test_what_dead_tasks_left_open_is_aborted_by_the_next_commit(job):
     orphans = job.write("dead", ["orphan"] * 4, tasks=2)
     job.commit("run", 0, job.write("run", rows_of(0), tasks=2))

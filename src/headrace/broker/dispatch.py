@@ -24,6 +24,10 @@ class Dispatcher:
         self._services = services
         self.turn = services.turn
         self._tasks: set[asyncio.Task[None]] = set()
+        self._to_begin = 0
+        """Tasks that were made in this turn of the loop and have yet to run."""
+        self._answered: list[Connection] = []
+        """Connections whose reply waits for those."""
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         key, version, correlation_id = read_request_start(frame)
@@ -58,27 +62,47 @@ class Dispatcher:
             context.connection.mute()
             # Kept while it runs: the loop itself holds tasks weakly.
             self._tasks.add(asyncio.get_running_loop().create_task(self._finish(api, context, result)))
+            self._to_begin += 1
         else:
             self._reply(context, result)
 
     async def _finish(
         self, api: Api, context: Context, pending: Coroutine[Any, Any, Response | bytearray]
     ) -> None:
+        self._to_begin -= 1
         try:
             result: Response | bytearray | None = await pending
         except Exception as error:
             result = self._failed(api, error)
         finally:
             self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-        if context.connection.transport.is_closing():
-            return  # the client did not wait for its answer
+        if not context.connection.transport.is_closing():  # the client may not have waited for its answer
+            self._answer(api, context, result)
+        if not self._to_begin:
+            self._send_answers()
+
+    def _answer(self, api: Api, context: Context, result: Response | bytearray | None) -> None:
+        """The reply leaves with those of the tasks that run next: a write wakes its reader, which costs more than the
+        write, and many readers are one process."""
+        connection = context.connection
+        connection.outbox.gather()
         try:
             self._reply(context, result)
         except Exception:
             log.exception("the answer to %s cannot be written", api.name)
             self._reply(context, None)
             return
-        context.connection.unmute()
+        if not self._answered and self._to_begin:
+            # In case that the last of them has something to wait for.
+            asyncio.get_running_loop().call_soon(self._send_answers)
+        self._answered.append(connection)
+
+    def _send_answers(self) -> None:
+        answered, self._answered = self._answered, []
+        for connection in answered:
+            connection.outbox.release()
+        for connection in answered:
+            connection.unmute()
 
     def _reply(self, context: Context, response: Response | bytearray | None) -> None:
         if response is None:

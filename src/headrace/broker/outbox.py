@@ -158,6 +158,7 @@ class Outbox:
         self._closed = True
         self._parts.clear()
         self._replies.clear()
+        self._gathered.clear()
 
     def _pump(self) -> None:
         """Write until everything ready is out, the peer is full or a disk must be asked."""

@@ -145,6 +145,10 @@ class Ledger:
         _views[self._cluster, self._query] = known
         return known
 
+    def read_on(self, view: View) -> None:
+        """Add what was recorded since the view was read."""
+        self._read_on(view, list_offsets(self._cluster, {self._partition: LATEST})[self._partition])
+
     def append(self, entry: Entry, view: View) -> Entry:
         """Record an entry and read on to it; the entry as it stands in the ledger."""
         offset = self._produce([(entry.run, entry.encode())])

@@ -91,7 +91,13 @@ class BatchCommit:
                     self._mark_finished(found, view)
                 return
             replaces = found.recorded
-        self._require_open(batch, written)
+        if not self._all_open(written):
+            self._ledger.read_on(view)
+            if decided(view.entries) == found:
+                raise self._timed_out(batch)
+            # It was another run that aborted them, because it has brought this batch to its end.
+            self._settle(batch, written, view)
+            return
         mine = self._ledger.append(
             Entry(self._query, self._run, batch, tuple(written), replaces=replaces), view
         )
@@ -149,12 +155,13 @@ class BatchCommit:
                 error,
             )
 
-    def _require_open(self, batch: int, written: Sequence[Identity]) -> None:
-        """Nothing is recorded that cannot be committed."""
+    def _all_open(self, written: Sequence[Identity]) -> bool:
+        """Nothing is recorded that cannot be committed: if one of them is over, so are all."""
         states = self._transactions.states(written)
-        if set(states.values()) != {State.OPEN}:
-            self._transactions.end(_in(states, State.OPEN), commit=False)
-            raise self._timed_out(batch)
+        if set(states.values()) == {State.OPEN}:
+            return True
+        self._transactions.end(_in(states, State.OPEN), commit=False)
+        return False
 
     def _abort(self, written: Sequence[Identity], winner: Entry) -> None:
         self._transactions.end([one for one in written if one not in winner.transactions], commit=False)
