@@ -1,4 +1,4 @@
-"""`headrace pipeline` as a user types it, where no Spark is needed."""
+"""`headrace pipeline` as a user types it, where Spark is not needed, or does not start."""
 
 import json
 import socket
@@ -102,3 +102,53 @@ def test_a_broker_that_is_not_there_is_named_before_spark_starts(headrace, tmp_p
     assert ran.returncode != 0
     assert f"No broker answers at {address}" in ran.stderr
     assert not (tmp_path / "shop/.headrace/spark.log").exists()
+
+
+@pytest.mark.parametrize(
+    ("master", "sentence"),
+    [
+        ("here", "'here' is no Spark master; --master takes local[N], spark://HOST:PORT, yarn or k8s://"),
+        ("local[many]", "'local[many]' is no Spark master"),
+        ("spark://", "'spark://' is no Spark master"),
+        (
+            "spark://{nobody}",
+            "No Spark master answers ({nobody}: connection refused); start one, or name another",
+        ),
+    ],
+)
+def test_a_master_that_spark_cannot_use_is_named_with_the_cause(headrace, bootstrap, master, sentence):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        nobody = f"127.0.0.1:{taken.getsockname()[1]}"
+    headrace("new", "shop")
+    ran = headrace("run", "shop", "-b", bootstrap, "--master", master.format(nobody=nobody))
+    assert ran.returncode == 1
+    assert sentence.format(nobody=nobody) in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "sentence"),
+    [
+        (
+            ["--master", "yarn"],
+            {},
+            "Spark did not start (When running with master 'yarn' either HADOOP_CONF_DIR or",
+        ),
+        (
+            [],
+            {"JAVA_HOME": "/none"},
+            "/none/bin/java: No such file or directory): it needs Java 17 or newer, in the PATH",
+        ),
+    ],
+)
+def test_a_spark_that_does_not_start_is_told_with_the_cause(
+    headrace, commands, tmp_path, arguments, environment, sentence
+):
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        commands.environment.pop(name, None)
+    headrace("new", "shop")
+    ran = commands.start(tmp_path / "shop", "run", *arguments, **environment)
+    _, said = ran.communicate(timeout=120)
+    assert ran.returncode == 1
+    assert sentence in said
+    assert len(said.strip().splitlines()) == 1

@@ -9,13 +9,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from headrace.pipelines.masters import check_master, why
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def open_session(name: str, master: str, settings: Mapping[str, str], root: Path) -> SparkSession:
-    """A session with the project's settings; where they are silent, those that suit a stream on few cores."""
+    """A session with the project's settings; where they are silent, those that suit a stream on few cores.
+    Raises SparkDidNotStart."""
+    check_master(master)
     defaults = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -39,8 +45,12 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
         logging.getLogger(chatty).setLevel(logging.CRITICAL + 1)
     directory = root / ".headrace"
     directory.mkdir(exist_ok=True)
-    with _speaking_to(directory / "spark.log"):
-        return builder.getOrCreate()
+    log = directory / "spark.log"
+    try:
+        with _speaking_to(log):
+            return builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        raise why(error, log) from error
 
 
 @contextmanager
