@@ -72,7 +72,7 @@ def test_nothing_is_lost_or_doubled_when_a_run_is_killed_and_a_broker_restarts(
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_run_that_is_stopped_in_the_middle_of_a_batch_leaves_nothing_open(
+def test_a_run_whose_output_nobody_reads_stops_in_the_middle_of_a_batch_and_leaves_nothing_open(
     write_project, own_cluster, commands, transactions
 ):
     flow = """
@@ -98,9 +98,10 @@ def test_a_run_that_is_stopped_in_the_middle_of_a_batch_leaves_nothing_open(
         for n in (0, 1):  # one task is done at once, the other never
             producer.send("numbers", b'{"n":%d}' % n, partition=n)
     root = write_project({"flow.py": flow}, "stopping")
-    running = commands.start(root, "run", "--master", "local[2]")
+    running = commands.start(root, "run", "--master", "local[2]", "--json")
     commands.wait(lambda: transactions.open_ids("headrace-spark-"), running)
-    assert commands.ask(root, "stop") == "stopped\n"
-    assert running.wait(60) == 0
+    running.stdout.close()  # as head does
+    assert running.wait(60) == 141
+    assert json.loads(commands.ask(root, "status", "--json"))[0]["state"] == "stopped"
     assert transactions.open_ids("headrace-spark-") == []
     assert own_cluster.records("copied") == []

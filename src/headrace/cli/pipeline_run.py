@@ -175,6 +175,8 @@ def _fly(pipeline: Pipeline, wish: Wish, state: Any, afterwards: ExitStack) -> N
             ending = "done"
             runner.stop()
             draw(runner.statuses, last=True)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        raise
     except Exception:
         ending = "failed"
         raise
