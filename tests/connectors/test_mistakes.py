@@ -251,7 +251,11 @@ def test_a_mistake_is_one_sentence(kind, text, sentence, schema, named, bootstra
     [
         ("name = []", "topic.name is []: it must name at least one"),
         ('name = "a b"', "topic.name is 'a b': a topic's name has letters, digits"),
-        (f'name = "orders"\nbootstrap = "{NOBODY}"', NOBODY),
+        (
+            f'name = "orders"\nbootstrap = "{NOBODY}"',
+            f"No broker answers at {NOBODY} (connection refused); start one with 'headrace up --listen {NOBODY}', or name a "
+            "running one with topic.bootstrap (or -b)",
+        ),
         ('name = "orders"\nclient = {"security.protocol" = "SLS"}', "security.protocol"),
         ('name = "orders"\nmax_records = "all"', "topic.max_records is 'all': it must be a whole number"),
         ('name = "orders"\nrecreated = "ignore"', "topic.recreated is 'ignore': choose read or fail"),

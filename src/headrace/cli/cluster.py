@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from headrace.cli import properties
 from headrace.cli.failure import Exit, Failure, did_you_mean
 from headrace.cli.java_names import known_names, translate
-from headrace.cli.trouble import Trouble
+from headrace.cli.trouble import Names, Trouble
 
 if TYPE_CHECKING:
     from headrace.cli.raw.connection import Connection
@@ -53,10 +53,10 @@ def sentence(error: KafkaError) -> str:
 class Cluster:
     """Use `connect` to make one: it is then known to answer."""
 
-    def __init__(self, bootstrap: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, bootstrap: str, settings: Mapping[str, str], names: Names) -> None:
         self.bootstrap = bootstrap
         self._settings = {"client.id": "headrace-cli", **settings, "bootstrap.servers": bootstrap}
-        self.trouble = Trouble(bootstrap)
+        self.trouble = Trouble(bootstrap, names)
         self.admin: AdminClient = self._build(AdminClient, {})
         self.nodes = self._await_connection()
 
@@ -145,20 +145,20 @@ class Cluster:
             self.admin.poll(0)
             self.trouble.check()
         if not future.done() or future.exception() is not None:
-            raise Failure(
-                f"No broker answered at {self.bootstrap} within {_PATIENCE:.0f} s"
-                f"{self.trouble.cause_in_brackets()}; check --bootstrap-server and that the broker runs.",
-                Exit.UNREACHABLE,
-            )
+            raise self.trouble.silence(_PATIENCE)
         return list(future.result().nodes)
 
 
 def connect(
-    bootstrap: str, command_config: Path | None = None, extra: Mapping[str, str] | None = None
+    bootstrap: str,
+    command_config: Path | None = None,
+    extra: Mapping[str, str] | None = None,
+    names: Names = Names(),  # noqa: B008  it is frozen
 ) -> Cluster:
     """Connect with a file's properties and `extra` ones, which win. Raises Failure when nobody answers."""
     given = {**(properties.load(command_config) if command_config else {}), **(extra or {})}
     translation = translate(given)
     for note in translation.notes:
         print(f"headrace: {note}", file=sys.stderr)
-    return Cluster(bootstrap, {k: v for k, v in translation.settings.items() if k != "bootstrap.servers"})
+    settings = {k: v for k, v in translation.settings.items() if k != "bootstrap.servers"}
+    return Cluster(bootstrap, settings, names)

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.cli import output, properties
 from headrace.cli.checked import to_mend
+from headrace.cli.cluster import connect
 from headrace.cli.failure import Failure
 from headrace.cli.frame import Terminated
+from headrace.cli.trouble import Names
 
 if TYPE_CHECKING:
     from headrace.client.lag_watch import LagWatch
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _LOOK = 0.5
 _LOG = ".headrace/spark.log"
+_NAMES = Names("topic.bootstrap (or -b)", "topic.client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +115,26 @@ def problems_of(file: Path, bootstrap: str | None, offline: bool) -> list[str]:
     try:
         declared = load(file, bootstrap=bootstrap)
         if not offline:
-            from headrace.connectors.run import check
-
-            check(declared)
+            _check(declared)
     except ConfigError as error:
         return error.problems
     except (ConnectorError, ClientError) as error:
         return [str(error)]
     return []
+
+
+def _check(declaration: Declaration) -> None:
+    """Look at both sides. A cluster that is away is seen at once, where a client of its own would wait for it."""
+    from headrace.connectors.errors import ConnectorError
+    from headrace.connectors.run import check_connector, check_topics
+
+    check_connector(declaration)
+    topic = declaration.topic
+    try:
+        connect(topic.bootstrap, extra=topic.client, names=_NAMES)
+    except Failure as failure:
+        raise ConnectorError(failure.sentence.rstrip(".")) from None
+    check_topics(declaration)
 
 
 def run_files(wish: Wish) -> None:
@@ -181,7 +196,7 @@ def _run(jobs: list[Job], wish: Wish) -> None:
 
 def _start(jobs: Sequence[Job], wish: Wish, session: _Session) -> None:
     """Look at all of them first, so that nothing moves when one of them cannot."""
-    from headrace.connectors.run import check, start
+    from headrace.connectors.run import start
 
     try:
         for job in jobs:
@@ -190,7 +205,7 @@ def _start(jobs: Sequence[Job], wish: Wish, session: _Session) -> None:
             job.report()
         for job in jobs:
             with _blaming(job, jobs):
-                check(job.declaration)
+                _check(job.declaration)
         for job in jobs:
             with _blaming(job, jobs):
                 job.running = start(job.declaration, job.state, session.get, once=wish.once)
@@ -268,11 +283,16 @@ class _Session:
 
     def get(self) -> Any:
         if self._spark is None:
+            from headrace.connectors.errors import ConnectorError
+            from headrace.pipelines.errors import PipelineError
             from headrace.pipelines.session import open_session
 
             if sys.stderr.isatty():
                 output.note(f"Starting Spark ({self._master}); what it says is in {_LOG}.")
-            self._spark = open_session("headrace connect", self._master, self._settings, self._root)
+            try:
+                self._spark = open_session("headrace connect", self._master, self._settings, self._root)
+            except PipelineError as error:
+                raise ConnectorError(str(error)) from None
         return self._spark
 
     def stop(self) -> None:

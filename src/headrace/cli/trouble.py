@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import socket
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaError
 
@@ -18,9 +19,18 @@ _REPORT = re.compile(
 _CONNECT = re.compile(r"^Connect to \S+ failed: ")
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Where the user has said what may be wrong, for the remedies."""
+
+    servers: str = "--bootstrap-server"
+    client: str = "--command-config"
+
+
 class Trouble:
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, names: Names = Names()) -> None:  # noqa: B008  it is frozen
         self._bootstrap = bootstrap
+        self._names = names
         self._address = bootstrap
         self._node = "bootstrap"
         self._reason = ""
@@ -58,17 +68,26 @@ class Trouble:
     def cause_in_brackets(self) -> str:
         return f" ({_lower(self._reason)})" if self._reason else ""
 
+    def silence(self, seconds: float) -> Failure:
+        """Nobody refused, and nobody answered in this time."""
+        cause = self.cause_in_brackets()
+        if not cause and _is_listening(self._bootstrap):
+            cause = " (something listens there; it hangs, or it is no broker)"
+        return Failure(
+            f"No broker answered at {self._bootstrap} within {seconds:.0f} s{cause}; check {self._names.servers} and that the "
+            "broker runs.",
+            Exit.UNREACHABLE,
+        )
+
     def _sentence(self) -> str:
         cause = self.cause_in_brackets()
         if self._code == KafkaError._AUTHENTICATION:
-            return (
-                f"The broker at {self._address} refused the login{cause}; check sasl.* in --command-config."
-            )
+            return f"The broker at {self._address} refused the login{cause}; check sasl.* in {self._names.client}."
         if self._code == KafkaError._SSL:
-            return f"No TLS connection to {self._address}{cause}; check ssl.* in --command-config."
+            return f"No TLS connection to {self._address}{cause}; check ssl.* in {self._names.client}."
         if self._code == KafkaError._RESOLVE:
             host = self._address.rpartition(":")[0]
-            return f"The host name {host} cannot be resolved; check --bootstrap-server."
+            return f"The host name {host} cannot be resolved; check {self._names.servers}."
         if self._node != "bootstrap":
             return (
                 f"The cluster says that broker {self._node} is at {self._address}, but nothing answers there{cause}"
@@ -77,14 +96,25 @@ class Trouble:
         if _is_loopback(self._bootstrap):
             return (
                 f"No broker answers at {self._bootstrap}{cause}; start one with "
-                f"'headrace up --listen {self._bootstrap}', or name a running one with --bootstrap-server."
+                f"'headrace up --listen {self._bootstrap}', or name a running one with {self._names.servers}."
             )
-        return f"No broker answers at {self._bootstrap}{cause}; check --bootstrap-server and the broker."
+        return f"No broker answers at {self._bootstrap}{cause}; check {self._names.servers} and the broker."
 
 
 def _is_loopback(bootstrap: str) -> bool:
     host = bootstrap.rpartition(":")[0]
     return "," not in bootstrap and (host in ("localhost", "[::1]") or host.startswith("127."))
+
+
+def _is_listening(bootstrap: str) -> bool:
+    for server in bootstrap.split(","):
+        host, _, port = server.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=1.0).close()
+        except OSError:
+            continue
+        return True
+    return False
 
 
 def _addresses(bootstrap: str) -> int:

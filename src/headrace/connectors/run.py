@@ -39,13 +39,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("headrace.connectors")
 
 
-def check(declaration: Declaration) -> None:
-    """Look whether both sides are as the file says; a ConnectorError or ClientError tells what is not."""
+def check_connector(declaration: Declaration) -> None:
+    """Look whether the other side is as the file says; a ConnectorError or ClientError tells what is not."""
     connector, topic = declaration.connector, declaration.topic
     with _telling(connector):
         connector.check()
         if isinstance(connector, Sink) and isinstance(topic, TopicIn):
             connector.check_schema(schema_of(topic))
+
+
+def check_topics(declaration: Declaration) -> None:
+    """The same for the topic's side."""
+    topic = declaration.topic
     try:
         with Admin({**connection(topic), "default.api.timeout.ms": 15_000}) as admin:
             known = list(admin.topics())
