@@ -1,14 +1,23 @@
-"""Threads that read cold data see a consistent log while the loop appends, rolls and removes."""
+"""Threads that read cold data see a consistent log while the loop appends, rolls, removes and compacts."""
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from headrace.wire.batch import iterate_batches
+from headrace.log.cleaner import LogCleaner
+from headrace.log.cleaner_process import clean
+from headrace.log.config import LogConfig
+from headrace.log.environment import Environment
+from headrace.log.files import FileHandle, Files
+from headrace.log.manager import LogManager
+from headrace.wire.batch import iterate_batches, parse_header
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.records import decode_records
 
@@ -83,4 +92,108 @@ def test_reads_in_threads_return_the_records_asked_for_whatever_the_loop_does(la
             thread.join(30)
     assert not problems, problems[0]
     assert min(slices) > 10
+    assert log.offline_reason is None
+
+
+class WatchedFiles(Files):
+    """Calls a test before a file is opened, when that was tried, and after a file has got another name."""
+
+    __slots__ = ("before_open", "renamed", "tried_to_open")
+
+    def __init__(self) -> None:
+        self.before_open: Callable[[str], object] = lambda path: None
+        self.tried_to_open: Callable[[], object] = lambda: None
+        self.renamed: Callable[[str, str], object] = lambda source, target: None
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> FileHandle:
+        self.before_open(path)
+        try:
+            return super().open(path, writable=writable, create=create)
+        finally:
+            self.tried_to_open()
+
+    def rename(self, source: str, target: str) -> None:
+        super().rename(source, target)
+        self.renamed(source, target)
+
+
+@pytest.fixture
+def compacted(tmp_path, clock, lab):
+    """A log with every key twice, the cleaner that would compact it, and its files."""
+    config = LogConfig(
+        cleanup_policy=("compact",),
+        segment_bytes=6000,
+        index_interval_bytes=100,
+        min_cleanable_dirty_ratio=0.0,
+    )
+    files = WatchedFiles()
+    manager = LogManager([str(tmp_path)], environment=Environment(clock=clock, files=files))
+    manager.open()
+    log = manager.create("t", 0, config)
+    for number in range(400):
+        lab.append(log, b"v" * 50, key=b"k%d" % (number % 200 if number % 20 else number))
+    log.set_high_watermark(log.log_end_offset)
+    log.roll()
+
+    async def here(task):
+        for answer in clean(Environment(clock=clock), task):
+            yield answer
+
+    with ThreadPoolExecutor(1) as disk:
+        yield log, LogCleaner(manager, disk, worker=here), files
+    manager.release()
+
+
+@pytest.mark.parametrize("kind", [".log", ".index", ".timeindex"])
+@pytest.mark.parametrize("suffix", [".deleted", ""])
+async def test_a_read_in_a_thread_succeeds_at_any_moment_of_a_swap(compacted, kind, suffix):
+    """The moment is when a file of an old segment (.deleted) or of the new one has just got its name."""
+    log, cleaner, files = compacted
+    met = threading.Event()
+    found: list[int] = []
+
+    def read() -> None:
+        found.append(parse_header(log.read(30, 1).read()).base_offset)
+
+    reader = threading.Thread(target=read)
+
+    def read_meanwhile(source: str, target: str) -> None:
+        if os.path.basename(target) == f"{0:020d}{kind}{suffix}":
+            log.load().release()  # So that the reader opens every file it needs.
+            files.tried_to_open = lambda: met.set() if threading.current_thread() is reader else None
+            reader.start()
+            assert met.wait(30), "the loop goes on when the reader has met the files as they are now"
+
+    files.renamed = read_meanwhile
+    assert await cleaner.clean_one()
+    reader.join(30)
+    assert log.offline_reason is None
+    assert found == [log.read(30, 1).first_offset]
+
+
+async def test_a_reader_that_is_overtaken_by_a_swap_does_not_take_the_new_file_for_the_old(compacted):
+    log, cleaner, files = compacted
+    offset = log.load().segments[1].base_offset - 1
+    log.load().release()
+    reached, go = threading.Event(), threading.Event()
+    found: list[int] = []
+
+    def read() -> None:
+        found.append(parse_header(log.read(offset, 1).read()).base_offset)
+
+    reader = threading.Thread(target=read)
+
+    def wait(path: str) -> None:
+        if threading.current_thread() is reader and path.endswith(".log"):
+            reached.set()
+            assert go.wait(60)
+
+    files.before_open = wait
+    reader.start()
+    assert reached.wait(30)
+    assert await cleaner.clean_one()
+    go.set()
+    reader.join(30)
+    assert found == [log.read(offset, 1).first_offset]
+    assert found[0] > offset, "the record is not there any more"
     assert log.offline_reason is None

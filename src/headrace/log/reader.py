@@ -56,15 +56,22 @@ class LogReader(LogLifecycle):
     def _look(self, store: LogStore, into: Callable[[SegmentView], T]) -> T:
         """Look something up in the segments; an error of the disk takes the log offline."""
         while True:
-            view = store.segments.view
+            swaps, view = store.swaps, store.segments.view
             try:
-                return into(view)
+                found = into(view)
             except BlockingIOError:
                 raise
-            except OSError as error:
-                # A thread may look into a segment that is being removed: then look again, at those there are.
-                if not isinstance(error, FileNotFoundError) or view is store.segments.view:
-                    raise self.read_failed(error) from None
+            except Exception as error:
+                # A thread may look into a segment that is being removed or replaced: then look again, at those there are.
+                if store.unswapped_since(swaps) and (
+                    view is store.segments.view or not isinstance(error, FileNotFoundError)
+                ):
+                    if isinstance(error, OSError):
+                        raise self.read_failed(error) from None
+                    raise
+            else:
+                if store.unswapped_since(swaps):
+                    return found
 
     def _find(
         self, view: SegmentView, offset: int, upper: int, max_bytes: int, min_one_batch: bool, nowait: bool

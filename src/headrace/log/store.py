@@ -6,6 +6,7 @@ It exists only while a log is loaded. Every method leaves the three in step, on 
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterable
 
 from headrace.log.config import LogConfig
@@ -26,12 +27,14 @@ class LogStore:
     __slots__ = (
         "_environment",
         "_snapshots",
+        "_swapping",
         "active",
         "directory",
         "directory_synced",
         "epochs",
         "producers",
         "segments",
+        "swaps",
     )
 
     def __init__(self, environment: Environment, directory: str, loaded: LoadedLog) -> None:
@@ -43,6 +46,10 @@ class LogStore:
         self.active: Segment = loaded.segments.active
         self._snapshots: set[int] = loaded.snapshots
         self.directory_synced = loaded.synced
+        self._swapping = threading.Lock()
+        """Held while files of segments change hands."""
+        self.swaps = 0
+        """How many compacted segments have come into service."""
 
     # Growing
 
@@ -169,15 +176,26 @@ class LogStore:
     def replace(self, old: list[Segment], new: Segment, delay_ms: int) -> None:
         """Serve a compacted segment instead of those it was made from.
 
-        Its files have the suffix .swap, all of them on disk: from here on a crash finishes what this does.
+        Its files have the suffix .swap, all of them on disk: from here on a crash finishes what this does. A thread that
+        looks into the segments meanwhile may find no file under a name, or another's: `unswapped_since` tells.
         """
-        self.segments.replace(old, [new])
-        for segment in old:
-            self._discard(segment, delay_ms)
-            if segment.base_offset != new.base_offset and segment.base_offset in self._snapshots:
-                self.remove_snapshot(segment.base_offset)
-        new.rename("")
+        with self._swapping:
+            for segment in old:
+                self._discard(segment, delay_ms)
+                if segment.base_offset != new.base_offset and segment.base_offset in self._snapshots:
+                    self.remove_snapshot(segment.base_offset)
+            new.rename("")
+            self.segments.replace(old, [new])
+            self.swaps += 1
         self.directory_synced = False
+
+    def unswapped_since(self, swaps: int) -> bool:
+        """Whether what was found in the segments' files since `swaps` was so many can be believed. Waits for the end of a
+        swap that is under way."""
+        if self._swapping.locked():
+            with self._swapping:
+                pass
+        return swaps == self.swaps
 
     def _discard(self, segment: Segment, delay_ms: int) -> None:
         discard(self._environment, segment, delay_ms=delay_ms)
@@ -196,7 +214,9 @@ class LogStore:
                 else:
                     segment.sync()
             except FileNotFoundError:
-                if segment in self.segments:
+                with self._swapping:
+                    in_service = segment in self.segments
+                if in_service:
                     raise
         self.epochs.sync()
         if not self.directory_synced:
