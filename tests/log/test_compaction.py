@@ -334,6 +334,40 @@ async def test_a_map_too_small_for_all_keys_takes_several_rounds(make):
     assert [value for _, _, value in box.records()] == [b"2"] * 40
 
 
+async def test_a_batch_with_more_keys_than_the_map_holds_keeps_only_its_own_log_from_being_compacted(
+    make, caplog
+):
+    box = make()
+    box.map_bytes = 10 * BYTES_PER_KEY
+    box.cleaner = box.make_cleaner()
+    for _ in range(20):
+        box.put(b"a", b"v")
+    wide = box.batch([(b"k%d" % number, b"v") for number in range(12)])
+    for _ in range(20):
+        box.put(b"a", b"v")
+    box.log.roll()
+    crowded, before = box.log, len(box.records())
+    box.log = box.manager.create("other", 0, LogConfig(**box.settings | {"min_cleanable_dirty_ratio": 0.9}))
+    for number in range(20):
+        box.put(b"k", b"%d" % number)
+    box.log.roll()
+    rounds = 0
+    while await box.cleaner.clean_one():
+        rounds += 1
+        assert rounds < 10
+    assert [value for _, _, value in box.records()] == [b"19"]
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == 1
+    assert f"the batch at offset {wide}" in warnings[0]
+    assert "log.cleaner.dedupe.buffer.size" in warnings[0]
+    box.log = crowded
+    assert 12 + 20 < len(box.records()) < before, "what comes before the batch is compacted"
+    box.map_bytes = 100 * BYTES_PER_KEY
+    box.cleaner = box.make_cleaner()
+    assert await box.cleaner.clean_one(), "with more room it goes on"
+    assert len(box.records()) == 13
+
+
 async def test_long_keys_are_told_apart(make):
     box = make()
     keys = [b"x" * 100 + b"%d" % number for number in range(20)]

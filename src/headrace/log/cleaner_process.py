@@ -124,6 +124,11 @@ class Cleaning:
             location = segment.locate(start) if start > source.base_offset else None
             for header, batch in self._batches(segment, location.position if location else 0):
                 if not map_batch(self._offsets, transactions, header, batch):
+                    if self._offsets.latest_offset < start:
+                        raise ValueError(
+                            f"the batch at offset {header.base_offset} has more keys than log.cleaner.dedupe.buffer.size "
+                            f"({self._task.map_bytes} bytes) has room for; raise that setting"
+                        )
                     return
             self._offsets.latest_offset = max(self._offsets.latest_offset, source.end_offset - 1)
             segment.close()
