@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import select
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,8 +24,11 @@ from headrace.log.compaction import BYTES_PER_KEY, BatchFilter, OffsetMap, Trans
 from headrace.log.config import LogConfig
 from headrace.log.environment import Environment, remove_for_good
 from headrace.log.files import Files
+from headrace.log.leftovers import CLEANED
 from headrace.log.manager import LogManager
 from headrace.log.partition import AppendOrigin
+from headrace.log.segment import Segment
+from headrace.log.segment_file import segment_path
 from headrace.wire.batch import iterate_batches, parse_header
 from headrace.wire.compression import Codec
 from headrace.wire.errors import KafkaError
@@ -28,6 +37,7 @@ from headrace.wire.records import BatchBuilder, decode_records
 
 COMPACT = {"cleanup_policy": ("compact",), "segment_bytes": 2000, "min_cleanable_dirty_ratio": 0.0}
 DAY = 86_400_000
+SLOW_CLEANER = Path(__file__).with_name("slow_cleaner.py")
 
 
 class Compacted:
@@ -454,6 +464,28 @@ async def test_a_log_deleted_meanwhile_is_forgotten(make):
     assert not await box.cleaner.clean_one()
 
 
+async def test_a_topic_deleted_and_made_anew_meanwhile_has_nothing_of_the_compaction_in_its_directory(make):
+    box = make()
+    for number in range(20):
+        box.put(b"k", b"%d" % number)
+
+    async def interfering(task):
+        answers = list(clean(Environment(clock=box.clock), task))
+        box.manager.delete("t", 0)
+        box.log = box.manager.create("t", 0, LogConfig(**box.settings))
+        # Told of the first segment, the broker stops a process that has the next in hand.
+        Segment(Environment(), task.directory, 5, created_ms=0, suffix=CLEANED).create_files()
+        for answer in answers:
+            yield answer
+
+    box.cleaner = box.make_cleaner(interfering)
+    box.log.roll()
+    await box.cleaner.clean_one()
+    box.put(b"k", b"new")
+    assert not any(name.endswith((".cleaned", ".swap")) for name in os.listdir(box.log.directory))
+    assert [value for _, _, value in box.records()] == [b"new"]
+
+
 async def test_each_new_segment_is_in_service_before_the_next_is_made(make):
     box = make(segment_bytes=1000)
     for number in range(60):
@@ -560,6 +592,33 @@ async def test_a_crash_at_any_moment_of_a_swap_loses_and_repeats_nothing(tmp_pat
     box.executor.shutdown()
 
 
+@pytest.mark.parametrize("renames", range(30))
+async def test_cleaned_files_of_another_compaction_do_not_undo_a_swap_that_a_crash_interrupts(
+    tmp_path, clock, lab, renames
+):
+    files = CrashingFiles()
+    files.left = None
+    box = Compacted(tmp_path, clock, files, segment_bytes=600)
+    for number in range(30):
+        box.put(b"k%d" % number, b"v")
+    box.log.roll()
+    expected = lab.records(box.log)
+    bases = box.log.load().segments.bases
+    files.left = renames
+    try:
+        await box.cleaner.clean_one()
+    except Stopped:
+        pass
+    files.left = None
+    for base_offset in bases[:2]:
+        Files().create(segment_path(box.log.directory, base_offset, ".index") + CLEANED)
+    box.restart(cleanly=False)
+    assert lab.records(box.log) == expected
+    assert not any(name.endswith((".cleaned", ".swap", ".deleted")) for name in os.listdir(box.log.directory))
+    box.manager.close()
+    box.executor.shutdown()
+
+
 async def test_the_real_process_compacts_and_ends(make, clock):
     box = make()
     for number in range(50):
@@ -607,6 +666,28 @@ async def test_the_process_waits_for_more_work_and_ends_when_none_comes(make, cl
     await until(lambda: process.returncode is not None)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+def test_the_process_ends_with_a_broker_that_is_killed_whatever_it_is_doing(tmp_path):
+    broker = subprocess.Popen([sys.executable, str(SLOW_CLEANER), str(tmp_path)], stdout=subprocess.PIPE)
+    try:
+        cleaner = os.pidfd_open(int(broker.stdout.readline()))
+    finally:
+        broker.kill()
+        broker.wait(30)
+        broker.stdout.close()
+    try:
+        assert select.select([cleaner], [], [], 30)[0]
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(cleaner, signal.SIGKILL)
+        os.close(cleaner)
+
+
+def test_a_process_that_starts_after_its_broker_has_ended_does_no_task():
+    command = [sys.executable, "-m", "headrace.log.cleaner_process", "0"]
+    ended = subprocess.run(command, input=b"a task\n", capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGKILL, b"", b"")
 
 
 async def test_a_process_that_dies_costs_one_round(make):

@@ -130,7 +130,8 @@ class LogCleaner:
         """Have a log compacted; returns up to where, or None when that came to an end before its time."""
         log = candidate.log
         truncations = log.truncations
-        async with aclosing(self._worker(self._task(candidate))) as answers:
+        task = self._task(candidate)
+        async with aclosing(self._worker(task)) as answers:
             async for answer in answers:
                 if isinstance(answer, CleaningEnd):
                     if answer.error is None:
@@ -144,7 +145,7 @@ class LogCleaner:
                     )
                     break
         await asyncio.get_running_loop().run_in_executor(
-            self._executor, _remove_cleaned, self._manager.environment.files, log.directory
+            self._executor, _remove_cleaned, self._manager.environment.files, task.directory
         )
         return None
 
@@ -291,7 +292,8 @@ class LogCleaner:
 
 
 def _remove_cleaned(files: Files, directory: str) -> None:
-    """Remove what nobody is going to put into service. Runs in a thread; a restart would remove the rest."""
+    """Remove what nobody is going to put into service, from where it was to be written: when the topic was deleted meanwhile,
+    another of its name may live there. Runs in a thread; a restart would remove the rest."""
     with contextlib.suppress(OSError):
         for name in files.list(directory):
             if name.endswith(CLEANED) and offset_of(name) is not None:

@@ -1,14 +1,16 @@
-"""The process that compacts: `python -m headrace.log.cleaner_process`, fed one task a line.
+"""The process that compacts: `python -m headrace.log.cleaner_process BROKER`, fed one task a line.
 
 It reads segments that no longer change and writes new ones beside them with the suffix .cleaned; the broker alone puts
 those into service, each as soon as it is told of it, so that a long log needs room for one segment more and not for a
-copy of itself. It runs in bounded memory and ends when its input does.
+copy of itself. It runs in bounded memory, and ends when its input does or with the broker whose process id it is given: the
+next broker has a process of its own write files of the same names.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import sys
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -25,10 +27,12 @@ from headrace.log.cleaning_task import (
 )
 from headrace.log.compaction import BatchFilter, LastRecord, OffsetMap, TransactionFilter, map_batch
 from headrace.log.environment import Environment
+from headrace.log.index import OFFSET_ENTRY, TIME_ENTRY
 from headrace.log.leftovers import CLEANED
 from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment
 from headrace.log.segment_file import segment_path
 from headrace.log.transaction_index import AbortedTransaction, TransactionIndex
+from headrace.parent import end_with
 from headrace.wire.batch import BatchHeader, Buffer, parse_header
 from headrace.wire.errors import KafkaError
 
@@ -186,13 +190,14 @@ class Cleaning:
         for kind in (".log", ".index", ".timeindex"):
             files.set_modified(cleaned.path(kind), modified_ms)
         cleaned.close()
-        sizes = files.list(self._task.directory)
-        stem = f"{cleaned.base_offset:020d}"
         self._unfinished = None
         return CleanedSegment(
             cleaned.base_offset,
             [segment.base_offset for segment in sources],
-            *(sizes.get(stem + kind + CLEANED, 0) for kind in (".log", ".index", ".timeindex", ".txnindex")),
+            cleaned.size,
+            cleaned.offset_index.written * OFFSET_ENTRY.size,
+            cleaned.time_index.written * TIME_ENTRY.size,
+            cleaned.transaction_index.size,
         )
 
     def remove_unfinished(self) -> None:
@@ -245,4 +250,5 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
+    end_with(int(sys.argv[1]), signal.SIGKILL)
     serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -23,7 +23,8 @@ _ANSWER_BYTES = 64 * 1024 * 1024
 
 
 class CleanerProcess:
-    """Whatever happens to the child, the last answer to a task is its end."""
+    """Whatever happens to the child, the last answer to a task is its end. It belongs to the event loop, with whose thread
+    the child ends."""
 
     __slots__ = ("_process",)
 
@@ -36,6 +37,7 @@ class CleanerProcess:
                 sys.executable,
                 "-m",
                 "headrace.log.cleaner_process",
+                str(os.getpid()),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_ANSWER_BYTES,

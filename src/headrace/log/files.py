@@ -154,8 +154,8 @@ class Files:
         os.rmdir(path)
 
     def list(self, path: str) -> dict[str, int]:
-        """The regular files of a directory and their sizes, without those that vanish meanwhile: the broker puts segments into
-        service while the cleaner's process looks here."""
+        """The regular files of a directory and their sizes, without those that vanish meanwhile: what is out of service is
+        removed by a thread."""
         sizes: dict[str, int] = {}
         with os.scandir(path) as entries:
             for entry in entries:

@@ -50,18 +50,18 @@ def finish_interrupted(environment: Environment, directory: str, names: dict[str
     for name in [name for name in names if name.endswith(TEMPORARY) and _is_ours(name[: -len(TEMPORARY)])]:
         remove(name)
     cleaned = [name for name in names if name.endswith(CLEANED) and offset_of(name) is not None]
-    lowest_cleaned = min((offset_of(name) or 0 for name in cleaned), default=None)
+    unfinished = {name[:20] for name in cleaned}
     for name in [
         *cleaned,
         *(name for name in names if name.endswith(DELETED) and offset_of(name) is not None),
     ]:
         remove(name)
     swaps = [name for name in names if name.endswith(SWAP) and offset_of(name) is not None]
-    if lowest_cleaned is not None:
-        # The swap stopped half way through the renames, before any original was touched: it never happened.
-        for name in [name for name in swaps if (offset_of(name) or 0) >= lowest_cleaned]:
-            remove(name)
-            swaps.remove(name)
+    # Where a swap stopped half way through the renames, before any original was touched, it never happened.
+    void = {stem for stem in unfinished if stem + ".log" in names and stem + ".log" + SWAP in names}
+    for name in [name for name in swaps if name[:20] in void]:
+        remove(name)
+        swaps.remove(name)
     logs = sorted(offset_of(name) or 0 for name in swaps if name.endswith(".log" + SWAP))
     if logs:
         last = Segment(
