@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -168,6 +170,23 @@ async def test_a_changed_subscription_changes_the_assignment(groups) -> None:
 async def test_new_partitions_are_assigned_with_the_next_heartbeat(groups) -> None:
     await groups.consumer("a")
     groups.topics.set("orders", 6)
+    grown = await groups.consumer("a", 1)
+    assert (grown.member_epoch, groups.partitions(grown)) == (2, {"orders": [0, 1, 2, 3, 4, 5]})
+
+
+async def test_partitions_added_while_a_heartbeat_waits_for_the_replicas_are_assigned_by_the_next(
+    groups,
+) -> None:
+    await groups.consumer("a")
+    log = groups.log("group")
+    log.hold = True
+    groups.commit(1, member="a", generation=1)
+    quiet = groups.consumer("a", 1)
+    await asyncio.sleep(0)
+    groups.topics.set("orders", 6)
+    log.hold = False
+    log.commit()
+    await quiet
     grown = await groups.consumer("a", 1)
     assert (grown.member_epoch, groups.partitions(grown)) == (2, {"orders": [0, 1, 2, 3, 4, 5]})
 

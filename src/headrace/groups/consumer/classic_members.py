@@ -19,7 +19,7 @@ from headrace.groups.consumer import migration, sessions
 from headrace.groups.consumer.group import ConsumerGroup
 from headrace.groups.consumer.heartbeat import fenced_instance, take_over
 from headrace.groups.consumer.member import ClassicFacet, ConsumerMember, MemberState
-from headrace.groups.consumer.step import mark_checked, step
+from headrace.groups.consumer.step import step, when_stored
 from headrace.groups.consumer_protocol import (
     CONSUMER_PROTOCOL,
     decode_subscription,
@@ -99,10 +99,12 @@ def join(
         member_id=member.member_id,
     )
 
+    mark_checked = when_stored(state, group)
+
     def finish(error: KafkaError | None) -> None:
         if error is not None:
             return
-        mark_checked(state, group.group_id)
+        mark_checked()
         sessions.joined(state, group.group_id, member.member_id)
         sessions.expect_heartbeat(state, group.group_id, member)
         sessions.expect_sync(state, group.group_id, member)

@@ -14,7 +14,7 @@ from headrace.groups.consumer import migration, regex, sessions
 from headrace.groups.consumer.group import ConsumerGroup
 from headrace.groups.consumer.member import LEAVE_EPOCH, LEAVE_STATIC_EPOCH, NO_PARTITIONS, ConsumerMember
 from headrace.groups.consumer.reconciliation import Owned
-from headrace.groups.consumer.step import mark_checked, step
+from headrace.groups.consumer.step import step, when_stored
 from headrace.groups.records import GroupRecord
 from headrace.groups.state import GroupState
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -77,9 +77,11 @@ def heartbeat(state: GroupState, client: Client, request: ConsumerGroupHeartbeat
         for each in group.members.values():
             sessions.expect_heartbeat(state, group.group_id, each)
 
+    mark_checked = when_stored(state, group)
+
     def finish(error: KafkaError | None) -> None:
         if error is None:
-            mark_checked(state, request.group_id)
+            mark_checked()
 
     return Write(records, response, apply=None if upgraded is None else move_in, finish=finish)
 

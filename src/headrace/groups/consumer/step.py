@@ -75,12 +75,20 @@ def step(
     return reconciled
 
 
-def mark_checked(state: GroupState, group_id: str) -> None:
-    """The group agrees with the cluster as it is now: no need to compare again before it changes."""
-    group = state.groups.get(group_id)
-    if isinstance(group, ConsumerGroup) and _is_due(state, group):
-        group.checked_version = state.topics.version
-        group.regexes_checked_ms = state.clock.now_ms()
+def when_stored(state: GroupState, group: ConsumerGroup) -> Callable[[], None]:
+    """To be called when a step is stored: the group then agrees with the cluster as the step has seen it, and need not be
+    compared again before that changes. It may have changed meanwhile."""
+    if not _is_due(state, group):
+        return lambda: None
+    seen, now = state.topics.version, state.clock.now_ms()
+
+    def mark_checked() -> None:
+        stored = state.groups.get(group.group_id)
+        if isinstance(stored, ConsumerGroup):
+            stored.checked_version = seen
+            stored.regexes_checked_ms = now
+
+    return mark_checked
 
 
 def _is_due(state: GroupState, group: ConsumerGroup) -> bool:
