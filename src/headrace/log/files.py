@@ -186,10 +186,12 @@ class Files:
 class HandleSlot:
     """A place for one handle that its owner can reopen at any time, so that the pool may empty it."""
 
-    __slots__ = ("handle",)
+    __slots__ = ("handle", "listed")
 
     def __init__(self) -> None:
         self.handle: FileHandle | None = None
+        self.listed = False
+        """The pool has it in its list, perhaps empty: it must not be there twice."""
 
 
 class HandlePool:
@@ -205,21 +207,20 @@ class HandlePool:
         self._slots: deque[HandleSlot] = deque()
 
     def fill(self, slot: HandleSlot, handle: FileHandle) -> None:
-        known = slot.handle is not None
         slot.handle = handle
-        if not known:
+        if not slot.listed:
+            slot.listed = True
             self._slots.append(slot)
         while len(self._slots) > self.limit:
             oldest = self._slots.popleft()
-            if oldest.handle is None:
-                continue
-            if oldest.handle.used and oldest is not slot:
-                oldest.handle.used = False
+            if oldest is slot:
                 self._slots.append(oldest)
-            elif oldest is slot:
+            elif (other := oldest.handle) is not None and other.used:
+                other.used = False
                 self._slots.append(oldest)
             else:
                 oldest.handle = None
+                oldest.listed = False
 
     def empty(self, slot: HandleSlot) -> None:
         """Close the handle unless somebody still reads from it; the pool forgets the slot in passing."""
