@@ -14,6 +14,7 @@ from headrace.log.checkpoints import HIGH_WATERMARK, LOG_START, RECOVERY_POINT, 
 from headrace.log.config import LogConfig
 from headrace.log.environment import Environment
 from headrace.log.files import FileHandle, Files
+from headrace.log.flusher import GroupFlusher
 from headrace.log.maintenance import LogMaintenance
 from headrace.log.manager import LogManager
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -107,6 +108,28 @@ async def test_a_failed_fsync_fails_every_waiter_and_the_log_returns_when_the_di
     assert log.offline_reason is None
     assert lab.append(log, b"b") == 1
     await maintenance.flusher.flush_through(log, 2)
+
+
+async def test_a_flush_for_which_no_thread_can_be_started_is_refused_and_the_next_one_works(maintenance, lab):
+    log = maintenance.manager.create("t", 0, LogConfig())
+    lab.append(log, b"a")
+
+    class Crowded(ThreadPoolExecutor):
+        full = True
+
+        def submit(self, *arguments):
+            if self.full:
+                raise RuntimeError("can't start new thread")
+            return super().submit(*arguments)
+
+    with Crowded(1) as executor:
+        flusher = GroupFlusher(executor)
+        with pytest.raises(KafkaError) as caught:
+            await flusher.flush_through(log, 1)
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        executor.full = False
+        await asyncio.wait_for(flusher.flush_through(log, 1), 30)
+    assert log.recovery_point == 1
 
 
 async def test_flush_ms_brings_a_log_to_the_disk_in_time(maintenance, lab, clock):

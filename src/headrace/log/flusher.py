@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from functools import partial
 
 from headrace.log.partition import PartitionLog
-from headrace.wire.errors import KafkaError
+from headrace.wire.errors import ErrorCode, KafkaError
 
 Waiter = tuple[int, "asyncio.Future[None]"]
 
@@ -40,11 +40,14 @@ class GroupFlusher:
 
     def _start(self, log: PartitionLog, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            job = log.prepare_flush()
+            running = self._executor.submit(log.prepare_flush().run)
         except KafkaError as error:
             self._fail(log, error)
             return
-        running = self._executor.submit(job.run)
+        except RuntimeError as error:  # No thread can be started now: whoever comes next tries again.
+            sentence = f"{log.name} cannot be flushed right now: {error}."
+            self._fail(log, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, sentence))
+            return
         running.add_done_callback(
             lambda future: loop.call_soon_threadsafe(partial(self._ended, log, loop, future))
         )
