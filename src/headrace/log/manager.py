@@ -44,6 +44,9 @@ def _load_quietly(log: PartitionLog) -> None:
         log.load()
     except KafkaError as error:
         logger.error("%s", error.message)
+        if log.offline_reason is None:
+            # Nobody knows where it ends, and a leader's term must not begin before that: it comes back as one that failed.
+            log.take_offline("it could not be opened")
 
 
 def _close_quietly(log: PartitionLog) -> ReopenFacts:
