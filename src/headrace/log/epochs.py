@@ -2,7 +2,9 @@
 
 Epochs and start offsets both grow. The file is written when the first record of an epoch comes and brought to the disk
 with the next flush; after a crash recovery adds what the batches themselves say. An epoch that has no record yet is only
-in memory, so that a broker that is elected for thousands of partitions at once writes nothing.
+in memory, so that a broker that is elected for thousands of partitions at once writes nothing. An epoch that is gone may
+stay in the file while the disk is full: until the next record, with which the file is written first, opening the log
+drops it again.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, bisect_right
 
-from headrace.log.files import Files
+from headrace.log.files import FULL_DISK, Files
 
 FILE_NAME = "leader-epoch-checkpoint"
 UNDEFINED_EPOCH = -1
@@ -27,7 +29,7 @@ class LeaderEpochs:
         self._starts: list[int] = []
         self._version = self._synced_version = 0
         self.written = UNDEFINED_EPOCH
-        """The last epoch in the file."""
+        """The last epoch in the file; -1 while the file has to be written before the next record."""
 
     def load(self) -> None:
         """Read the file; a damaged one counts as empty, since recovery finds epochs in the batches."""
@@ -92,6 +94,16 @@ class LeaderEpochs:
         self._version += 1
         self.written = self.latest
 
+    def _forget(self, epochs: list[int], starts: list[int]) -> None:
+        """Less is known than before: that holds at once, whatever becomes of the file."""
+        self._epochs, self._starts = epochs, starts
+        self.written = UNDEFINED_EPOCH
+        try:
+            self._change(epochs, starts)
+        except OSError as error:
+            if error.errno not in FULL_DISK:
+                raise
+
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest known epoch not above `epoch`, and the offset at which it ended."""
         if epoch == UNDEFINED_EPOCH or not self._epochs:
@@ -112,13 +124,13 @@ class LeaderEpochs:
         """Forget epochs that began at or after the new end of the log."""
         keep = bisect_left(self._starts, end_offset)
         if keep < len(self._starts):
-            self._change(self._epochs[:keep], self._starts[:keep])
+            self._forget(self._epochs[:keep], self._starts[:keep])
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that ended before the log's new start; the one that holds it begins there now."""
         passed = bisect_right(self._starts, start_offset)
         if passed and (passed > 1 or self._starts[0] != start_offset):
-            self._change(self._epochs[passed - 1 :], [start_offset, *self._starts[passed:]])
+            self._forget(self._epochs[passed - 1 :], [start_offset, *self._starts[passed:]])
 
     def clear(self) -> None:
         if self._epochs:

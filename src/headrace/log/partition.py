@@ -266,8 +266,9 @@ class PartitionLog(TrimmedLog):
         largest = max(header.max_timestamp for header in span)
         try:
             for header in span:
-                if header.leader_epoch > store.epochs.latest:
-                    store.epochs.assign(header.leader_epoch, header.base_offset)
+                epoch = header.leader_epoch
+                if epoch != store.epochs.written and epoch >= store.epochs.latest:
+                    store.epochs.assign(epoch, header.base_offset)
             segment = self._maybe_roll(
                 store, len(records), span[0].base_offset, span[-1].last_offset, largest, now_ms
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headrace.log import retention
-from headrace.log.files import FULL_DISK
 from headrace.log.reader import LogReader
 from headrace.log.store import LogStore
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -72,9 +71,7 @@ class TrimmedLog(LogReader):
             try:
                 store.epochs.truncate_from_start(offset)
             except OSError as error:
-                # On a full disk epochs that have passed stay on record for a while; deleting is what makes room.
-                if error.errno not in FULL_DISK:
-                    raise self.write_failed(store, error) from None
+                raise self.write_failed(store, error) from None
 
     def delete_old_segments(self) -> int:
         """Apply retention; returns how many segments went. Loads nothing that was never touched."""
@@ -92,8 +89,11 @@ class TrimmedLog(LogReader):
             if not old:
                 return 0
             delay_ms = self.config.file_delete_delay_ms
-            store.remove_first([segment for segment in old if segment is not store.active], delay_ms)
-            self.advance_log_start(store.segments.first.base_offset)
+            finished = [segment for segment in old if segment is not store.active]
+            if finished:
+                # The log starts later before they go: one that cannot be renamed now is left for the next time.
+                self.advance_log_start(store.segments[len(finished)].base_offset)
+                store.remove_first(finished, delay_ms)
             if old[-1] is store.active:
                 store.replace_active(self.log_end_offset, self.config, delay_ms)
                 self._roll_timestamp = -2
