@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
@@ -11,19 +12,23 @@ from headrace.log.environment import Environment
 from headrace.log.files import Files
 from headrace.log.manager import LogManager
 from headrace.log.partition import AppendOrigin
+from headrace.wire.batch import ASSIGNMENT, LENGTH_OVERHEAD
 from headrace.wire.markers import build_end_transaction_marker
 
 
 class CountingFiles(Files):
-    """Knows which files were made."""
+    """Knows which files were made; while it is full an empty one can be made, and nothing that would fill it."""
 
-    __slots__ = ("made",)
+    __slots__ = ("full", "made")
 
     def __init__(self):
         self.made = []
+        self.full = False
 
     def open(self, path, *, writable=False, create=False):
         if create and not os.path.exists(path):
+            if self.full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
             self.made.append(os.path.basename(path))
         return super().open(path, writable=writable, create=create)
 
@@ -116,3 +121,62 @@ def test_transactions_are_known_once_each_after_a_stop_of_a_small_log(start, lab
         log.set_high_watermark(3)
         assert [aborted.producer_id for aborted in log.aborted_transactions(0, 3)] == [1]
         assert log.last_stable_offset == 1, "the other one is still open"
+
+
+def test_producers_are_known_after_a_stop_though_retention_emptied_the_log_on_a_full_disk(
+    start, files, lab, clock
+):
+    manager = start()
+    log = manager.create("t", 0, LogConfig(retention_ms=1000))
+    lab.append(log, b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    log.set_high_watermark(1)
+    clock.advance(5000)
+    files.full = True
+    assert log.delete_old_segments() == 1
+    files.full = False
+    manager.close()
+    log = start().get("t", 0)
+    again = lab.append(log, b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    assert again == 0
+    assert log.log_end_offset == 1, "it is a repetition"
+
+
+def test_a_small_log_can_be_read_and_emptied_when_it_is_first_used_on_a_full_disk(start, files, lab, clock):
+    manager = start()
+    log = manager.create("t", 0, LogConfig())
+    for number in range(3):
+        lab.append(log, b"%d" % number)
+    log.set_high_watermark(3)
+    manager.close()
+    log = start().get("t", 0)
+    files.full = True
+    assert lab.values(log) == [b"0", b"1", b"2"]
+    assert log.offset_for_timestamp(clock.now_ms()).offset == 0
+    log.update_config(LogConfig(retention_ms=1000))
+    clock.advance(5000)
+    assert log.delete_old_segments() == 1
+    files.full = False
+    assert lab.append(log, b"3") == 3
+    assert lab.values(log) == [b"3"]
+
+
+def test_an_epoch_of_which_no_record_was_written_does_not_keep_a_full_disk_from_being_read(start, files, lab):
+    manager = start()
+    log = manager.create("t", 0, LogConfig())
+    lab.append(log, b"a", leader_epoch=5)
+    log.set_high_watermark(1)
+    log._store.epochs.assign(6, 1)  # as an append does that finds no room for its records afterwards
+    manager.close()
+    manager = start()
+    log = manager.get("t", 0)
+    files.full = True
+    assert lab.values(log) == [b"a"]
+    assert log.latest_epoch == 5
+    files.full = False
+    batch = lab.batch(b"b")
+    ASSIGNMENT.pack_into(batch, 0, 1, len(batch) - LENGTH_OVERHEAD, 5)
+    log.append_as_follower(batch)
+    manager.close()
+    log = start().get("t", 0)
+    log.load()
+    assert log._store.epochs.entries == [(5, 0)]

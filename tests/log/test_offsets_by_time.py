@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import pytest
 
 from headrace.log.partition import ReopenFacts
+from headrace.log.segment import Segment
 from headrace.wire.compression import Codec
 from headrace.wire.records import BatchBuilder
 
@@ -76,3 +78,30 @@ def test_records_without_timestamps_are_not_found_by_time(lab):
     log.append_as_leader(batch_of([-1, -1]), leader_epoch=0)
     assert log.offset_for_timestamp(0) is None
     assert log.max_timestamp_offset() is None
+
+
+def test_the_latest_record_is_found_though_the_log_grows_while_it_is_looked_for(lab):
+    log = lab.open()
+    lab.append(log, b"a", timestamp=1000)
+    grown = []
+
+    class Growing(Segment):
+        """Takes a later record just after its largest timestamp was read."""
+
+        __slots__ = ()
+
+        @property
+        def max_timestamp(self):
+            timestamp = Segment.max_timestamp.__get__(self)
+            if not grown and sys._getframe(1).f_code.co_name == "latest_timestamp":
+                grown.append(lab.append(log, b"b", timestamp=2000))
+            return timestamp
+
+        @max_timestamp.setter
+        def max_timestamp(self, timestamp):
+            Segment.max_timestamp.__set__(self, timestamp)
+
+    log._store.active.__class__ = Growing
+    found = log.max_timestamp_offset()
+    assert grown == [1]
+    assert found.timestamp in (1000, 2000)

@@ -17,8 +17,10 @@ from headrace.log.config import LogConfig
 from headrace.log.environment import Environment
 from headrace.log.files import FileHandle, Files
 from headrace.log.manager import LogManager
+from headrace.log.partition import AppendOrigin
 from headrace.wire.batch import iterate_batches, parse_header
 from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.markers import build_end_transaction_marker
 from headrace.wire.records import decode_records
 
 
@@ -197,3 +199,94 @@ async def test_a_reader_that_is_overtaken_by_a_swap_does_not_take_the_new_file_f
     assert found == [log.read(offset, 1).first_offset]
     assert found[0] > offset, "the record is not there any more"
     assert log.offline_reason is None
+
+
+class HeldHandle(FileHandle):
+    __slots__ = ("files",)
+
+    def read_at(self, size, position, *, nowait=False):
+        data = super().read_at(size, position, nowait=nowait)
+        self.files.hold(self.path)
+        return data
+
+
+class HeldFiles(Files):
+    """A thread that has read from a file whose name ends with `held` waits there until it is let go."""
+
+    __slots__ = ("_loop", "entered", "go_on", "held")
+
+    def __init__(self):
+        self._loop = threading.get_ident()
+        self.held = None
+        self.entered, self.go_on = threading.Event(), threading.Event()
+
+    def open(self, path, *, writable=False, create=False):
+        plain = super().open(path, writable=writable, create=create)
+        handle = HeldHandle(os.dup(plain.fd), path, writable)
+        handle.files = self
+        return handle
+
+    def hold(self, path):
+        if self.held is not None and path.endswith(self.held) and threading.get_ident() != self._loop:
+            self.entered.set()
+            assert self.go_on.wait(30)
+
+    def during(self, held, look, change):
+        """Do `change` here after a thread that does `look` has read from such a file, or when it has no need to."""
+        self.held = held
+        thread = threading.Thread(target=look)
+        thread.start()
+        while thread.is_alive() and not self.entered.wait(0.01):
+            pass
+        try:
+            change()
+        finally:
+            self.go_on.set()
+            thread.join(30)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def held(lab, clock):
+    files = HeldFiles()
+    lab.environment = Environment(files=files, clock=clock)
+    return files
+
+
+def test_a_lookup_in_a_thread_does_not_undo_the_largest_timestamp_of_an_append(lab, held, clock):
+    log = lab.open()
+    for _ in range(10):
+        lab.append(log, b"v" * 3000)
+    log = lab.open(log.close())
+    log.load()
+    clock.advance(1000)
+    held.during(
+        ".timeindex",
+        look=lambda: log.offset_for_timestamp(clock.now_ms() - 500),
+        change=lambda: lab.append(log, b"newest"),
+    )
+    assert log.max_timestamp_offset().offset == 10
+    assert log.offset_for_timestamp(clock.now_ms() - 500).offset == 10
+
+
+def test_a_read_in_a_thread_does_not_undo_what_the_loop_adds_to_the_aborted_transactions(lab, held, clock):
+    log = lab.open()
+    log.load()
+
+    def abort(producer_id):
+        lab.append(log, b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True)
+        marker = build_end_transaction_marker(
+            producer_id=producer_id,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            committed=False,
+            timestamp=clock.now_ms(),
+        )
+        log.append_as_leader(memoryview(marker), leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+
+    abort(1)
+    log = lab.open(log.close())
+    log.load()
+    held.during(".txnindex", look=lambda: log.aborted_transactions(0, 2), change=lambda: abort(2))
+    abort(3)
+    assert [aborted.producer_id for aborted in log.aborted_transactions(0, 6)] == [1, 2, 3]

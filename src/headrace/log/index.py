@@ -115,10 +115,10 @@ class SparseIndex:
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries, and nothing else in the file."""
-        if count <= self.written and self.has_file:
-            handle = self._open_to_write()
-            handle.truncate(count * self._struct.size)
-            self.written = count
+        if self.has_file:
+            keep = min(count, self.written)  # A write that failed may have left more there.
+            self._open_to_write().truncate(keep * self._struct.size)
+            self.written = keep
             self._page = _NO_PAGE
         start, firsts, seconds = self._tail
         if count <= start:
@@ -128,8 +128,9 @@ class SparseIndex:
         self.count = count
 
     def _open_to_write(self) -> FileHandle:
+        handle = self._files.open(self.path, writable=True, create=True)
         self.has_file = True
-        return self._files.open(self.path, writable=True, create=True)
+        return handle
 
     def release(self) -> None:
         """Give up memory and the open file; what was not written stays."""

@@ -217,20 +217,21 @@ class LogLifecycle:
         return self.fail(f"reading failed: {error}")
 
     def write_failed(self, store: LogStore, error: OSError) -> KafkaError:
-        """Undo a write that found the disk full, or take the log offline; returns the error to raise."""
-        if error.errno in _PASSING:
-            return self.passing_error(error)
-        if error.errno in FULL_DISK:
+        """Undo a write that may succeed another time, or take the log offline; returns the error to raise."""
+        if error.errno not in _PASSING and error.errno not in FULL_DISK:
+            return self.fail(f"writing failed: {error}")
+        if store.active.torn:
             try:
                 store.active.cut_partial_write()
             except OSError as second:
                 return self.fail(f"a partial write cannot be undone: {second}")
-            self.environment.note_full_disk(self.directory)
-            return KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"No room is left on the disk of {self.directory} for {self.name}; free some and try again.",
-            )
-        return self.fail(f"writing failed: {error}")
+        if error.errno in _PASSING:
+            return self.passing_error(error)
+        self.environment.note_full_disk(self.directory)
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"No room is left on the disk of {self.directory} for {self.name}; free some and try again.",
+        )
 
     # Durability and life
 

@@ -37,10 +37,12 @@ def first_at_or_after(segments: list[Segment], timestamp: int, start_offset: int
 def latest_timestamp(segments: list[Segment]) -> TimestampOffset | None:
     """The record with the largest timestamp; the first of those that share it within a batch."""
     segment = max(segments, key=lambda segment: segment.max_timestamp)
+    # In this order: the log may grow meanwhile, and then the larger timestamp lies after the offset, never before it.
+    offset = segment.max_timestamp_offset
     timestamp = segment.max_timestamp
     if timestamp == NO_TIMESTAMP:
         return None
-    location = segment.locate(segment.max_timestamp_offset)
+    location = segment.locate(offset)
     if location is None:
         return None
     for position, header in segment.headers(location.position):

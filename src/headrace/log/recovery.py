@@ -65,7 +65,9 @@ def load_log(
             segment.handle().forget_cache()
     unchecked = len(segments) if clean else segments.index_of(recovery_point)
     for number in range(unchecked):
-        if not _has_indexes(segments[number], names):
+        if _has_indexes(segments[number], names):
+            segments[number].know_timestamps()
+        else:
             _recover_segment(segments[number], 0, config, epochs)
     if clean:
         log_end_offset = _end_offset(segments.active, known_end)
@@ -107,18 +109,20 @@ def _open_segments(
             continue
         stem = name[:20]
         if name == stem + ".log":
-            opened.append(
-                Segment(
-                    environment,
-                    directory,
-                    offset,
-                    created_ms=now_ms,
-                    size=size,
-                    offset_index_bytes=names.get(stem + ".index", 0),
-                    time_index_bytes=names.get(stem + ".timeindex", 0),
-                    transaction_index_bytes=names.get(stem + ".txnindex", 0),
-                )
+            segment = Segment(
+                environment,
+                directory,
+                offset,
+                created_ms=now_ms,
+                size=size,
+                offset_index_bytes=names.get(stem + ".index", 0),
+                time_index_bytes=names.get(stem + ".timeindex", 0),
+                transaction_index_bytes=names.get(stem + ".txnindex", 0),
             )
+            # One that is not there need not be emptied to be made anew: a full disk may have no room for it.
+            segment.offset_index.has_file = stem + ".index" in names
+            segment.time_index.has_file = stem + ".timeindex" in names
+            opened.append(segment)
         elif name[20:] in INDEXES and stem + ".log" not in names:
             environment.files.remove(os.path.join(directory, name))
     if not opened:

@@ -28,17 +28,17 @@ class Segment(SegmentFile):
         "_bytes_since_index",
         "_indexed_timestamp",
         "_last",
-        "_max_timestamp",
-        "_transaction_index",
         "created_ms",
         "first_timestamp",
+        "max_timestamp",
         "max_timestamp_offset",
         "offset_index",
         "preallocated",
         "roll_jitter_ms",
         "synced",
         "time_index",
-        "transaction_index_bytes",
+        "torn",
+        "transaction_index",
     )
 
     def __init__(
@@ -61,13 +61,14 @@ class Segment(SegmentFile):
         self.roll_jitter_ms = roll_jitter_ms
         self.offset_index = offset_index(files, pool, self.path(".index"), offset_index_bytes)
         self.time_index = time_index(files, pool, self.path(".timeindex"), time_index_bytes)
-        self.transaction_index_bytes = transaction_index_bytes
-        self._transaction_index: TransactionIndex | None = None
+        self.transaction_index = TransactionIndex(files, self.path(".txnindex"), transaction_index_bytes)
         self._bytes_since_index = 0
-        self._indexed_timestamp: int | None = None if time_index_bytes else NO_TIMESTAMP
-        """The timestamp of the last time index entry; None before it was looked up."""
-        self._max_timestamp: int | None = None if size else NO_TIMESTAMP
-        """The largest timestamp; None before it was looked up."""
+        self._indexed_timestamp = NO_TIMESTAMP
+        """The timestamp of the last time index entry."""
+        self.max_timestamp = NO_TIMESTAMP
+        """The largest timestamp; -1 when no record has one. Whoever puts a segment from the disk into service calls
+        `know_timestamps` first: an append that had to look it up could fail half way, and a thread that did could
+        put it back over a newer one."""
         self.max_timestamp_offset = base_offset
         """The last offset of the batch that has it."""
         self.first_timestamp: int | None = None
@@ -76,6 +77,8 @@ class Segment(SegmentFile):
         """Everything in this segment, indexes too, is on the disk (a sealed segment stays so)."""
         self.preallocated = False
         """The file is larger than what it holds."""
+        self.torn = False
+        """A write failed, and may have left a part of itself behind the last whole batch."""
         self._last: Location | None = None
         """The batch last appended: what those who wait at the end want."""
 
@@ -98,19 +101,8 @@ class Segment(SegmentFile):
             self.environment.files.remove(self.path(kind))
 
     @property
-    def transaction_index(self) -> TransactionIndex:
-        index = self._transaction_index
-        if index is None:
-            index = self._transaction_index = TransactionIndex(
-                self.environment.files, self.path(".txnindex"), self.transaction_index_bytes
-            )
-        return index
-
-    @property
     def has_aborted_transactions(self) -> bool:
-        if self._transaction_index is not None:
-            return self._transaction_index.count > 0
-        return self.transaction_index_bytes > 0
+        return self.transaction_index.count > 0
 
     # Appending
 
@@ -118,22 +110,31 @@ class Segment(SegmentFile):
         self, data: Buffer, first_offset: int, last_offset: int, max_timestamp: int, index_interval: int
     ) -> None:
         """Write one batch at the end. An OSError leaves the segment as it was, except for bytes beyond
-        `size`."""
+        `size` (`torn`)."""
         position = self.size
         handle = self.slot.handle
         if handle is None or not handle.writable:
             handle = self.handle(writable=True)
         handle.used = True
-        handle.write_at(data, position)
+        try:
+            handle.write_at(data, position)
+        except OSError:
+            self.torn = True
+            raise
         size = len(data)
         held = bytes(data) if size <= _HELD_BYTES else None
         self._last = Location(position, size, first_offset, last_offset, held)
         self.note(position, size, last_offset, max_timestamp, index_interval)
 
     def append_span(self, data: Buffer, headers: list[BatchHeader], index_interval: int) -> None:
-        """Write several batches with one write; an OSError leaves the segment as it was."""
+        """Write several batches with one write; an OSError leaves the segment as `append` does."""
         position = self.size
-        self.handle(writable=True).write_at(data, position)
+        handle = self.handle(writable=True)
+        try:
+            handle.write_at(data, position)
+        except OSError:
+            self.torn = True
+            raise
         for header in headers:
             self.note(position, header.size, header.last_offset, header.max_timestamp, index_interval)
             position += header.size
@@ -141,11 +142,14 @@ class Segment(SegmentFile):
     def note(
         self, position: int, size: int, last_offset: int, max_timestamp: int, index_interval: int
     ) -> None:
-        """Take a batch that the file has at `position` into size, largest timestamp and indexes."""
+        """Take a batch that the file has at `position` into size, largest timestamp and indexes.
+
+        Nothing here may raise: the batch is written, and half of what is known of it would be worse than nothing.
+        """
         self.size = position + size
         self.synced = False
-        if max_timestamp > (self._max_timestamp if self._max_timestamp is not None else self.max_timestamp):
-            self._max_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
         if position == 0:
             self.first_timestamp = max_timestamp
@@ -165,16 +169,19 @@ class Segment(SegmentFile):
         self.first_timestamp = None
         self._bytes_since_index = 0
         self._last = None
-        self._indexed_timestamp = None
-        self._max_timestamp = None
+        self.know_timestamps()
+
+    def know_timestamps(self) -> None:
+        """Take the largest timestamp from the time index, the last entry of which has it."""
+        last = self.time_index.last()
+        timestamp, relative = last if last else (NO_TIMESTAMP, 0)
+        self.max_timestamp_offset = self.base_offset + relative
+        self.max_timestamp = self._indexed_timestamp = timestamp
 
     def index_max_timestamp(self) -> None:
         """Let the time index know the largest timestamp so far; a segment that closes or is sealed ends
         with it."""
         timestamp = self.max_timestamp
-        if self._indexed_timestamp is None:
-            last = self.time_index.last()
-            self._indexed_timestamp = last[0] if last else NO_TIMESTAMP
         if timestamp > self._indexed_timestamp:
             self.time_index.append(timestamp, self.max_timestamp_offset - self.base_offset)
             self._indexed_timestamp = timestamp
@@ -188,7 +195,7 @@ class Segment(SegmentFile):
     def cut_partial_write(self) -> None:
         """Remove what a failed append left beyond the last whole batch."""
         self.handle(writable=True).truncate(self.size)
-        self.preallocated = False
+        self.preallocated = self.torn = False
 
     def truncate_to(self, offset: int) -> int:
         """Cut before the batch that holds `offset`; returns the end offset then, from the batches that
@@ -213,19 +220,9 @@ class Segment(SegmentFile):
         entry = self.offset_index.last()
         for _, header in self.headers(entry[1] if entry else 0):
             if header.max_timestamp > self.max_timestamp:
-                self._max_timestamp = header.max_timestamp
+                self.max_timestamp = header.max_timestamp
                 self.max_timestamp_offset = header.last_offset
         return location.base_offset
-
-    @property
-    def max_timestamp(self) -> int:
-        """The largest timestamp in the segment; -1 when no record has one."""
-        if self._max_timestamp is None:
-            last = self.time_index.last()
-            timestamp, relative = last if last else (NO_TIMESTAMP, 0)
-            self.max_timestamp_offset = self.base_offset + relative
-            self._max_timestamp = timestamp
-        return self._max_timestamp
 
     def largest_timestamp(self) -> int:
         """What retention by time goes by: the largest timestamp, or when the file last changed."""
@@ -316,16 +313,21 @@ class Segment(SegmentFile):
                 self.synced = True
 
     def rename(self, suffix: str) -> None:
-        """Give every file another suffix, the .log first: without it the others mean nothing."""
+        """Give every file another suffix, the .log first: without it the others mean nothing. While that one cannot
+        be renamed nothing has changed."""
         files = self.environment.files
+        before = self.suffix
         old = {kind: self.path(kind) for kind in (".log", ".index", ".timeindex", ".txnindex")}
         self.suffix = suffix
         for kind, path in old.items():
             try:
                 files.rename(path, self.path(kind))
-            except FileNotFoundError:
+            except OSError as error:
                 if kind == ".log":
-                    raise
+                    self.suffix = before
+                elif isinstance(error, FileNotFoundError):
+                    continue
+                raise
         self._follow_rename()
 
     def move(self, directory: str) -> None:
@@ -336,8 +338,7 @@ class Segment(SegmentFile):
     def _follow_rename(self) -> None:
         self.offset_index.path = self.path(".index")
         self.time_index.path = self.path(".timeindex")
-        if self._transaction_index is not None:
-            self._transaction_index.path = self.path(".txnindex")
+        self.transaction_index.path = self.path(".txnindex")
 
     def close(self) -> None:
         """Let go of files and memory; slices that are being sent keep theirs."""

@@ -54,7 +54,7 @@ class LogStore:
     # Growing
 
     def roll(self, base_offset: int, config: LogConfig) -> Segment:
-        """Begin a segment at `base_offset`. On an OSError nothing has changed."""
+        """Begin a segment at `base_offset`. On an OSError nothing has changed, or only an empty segment is left over."""
         segment = self._create(base_offset, config, config.preallocate_bytes)
         try:
             self.take_snapshot(base_offset)
@@ -62,23 +62,23 @@ class LogStore:
         except OSError:
             segment.remove_files()
             raise
-        if self.active.size == 0:
-            empty = self.active
-            self.segments.remove(empty)
-            self._discard(empty, 0)
+        before = self.active
         self._begin(segment)
+        if before.size == 0:
+            self.remove_first([before], 0)
         return segment
 
     def replace_active(self, base_offset: int, config: LogConfig, delay_ms: int) -> None:
         """Begin a segment at `base_offset` and take the active one out of service, nothing of which is wanted any more.
-        That needs no more room than an empty file does, which a full disk has. On an OSError nothing has changed."""
+        That needs no more room than an empty file does, which a full disk has. On an OSError nothing has changed, or
+        the old one is left in service before the new."""
         segment = self._create(base_offset, config, 0)
         try:
             self.take_snapshot(base_offset)
         except OSError as error:
             if (
                 error.errno not in FULL_DISK
-            ):  # Without it a crash forgets producers of whom no record is left.
+            ):  # Without it a crash forgets producers of whom no record is left; a clean stop writes it.
                 segment.remove_files()
                 raise
         old = self.active
@@ -124,8 +124,8 @@ class LogStore:
 
     def remove_snapshot(self, offset: int) -> None:
         """Forget the producers as they were at an offset."""
-        self._snapshots.discard(offset)
         self._environment.files.remove(snapshot_path(self.directory, offset))
+        self._snapshots.discard(offset)
 
     # Shrinking
 
@@ -166,10 +166,15 @@ class LogStore:
             self.remove_snapshot(known)
 
     def remove_first(self, segments: Iterable[Segment], delay_ms: int) -> None:
-        """Take the oldest segments out of service."""
+        """Take the oldest segments out of service. On an OSError those that still have their names are in service."""
         for segment in segments:
             self.segments.remove(segment)
-            self._discard(segment, delay_ms)
+            try:
+                self._discard(segment, delay_ms)
+            except OSError:
+                if not segment.suffix:
+                    self.segments.add(segment)
+                raise
             if segment.base_offset in self._snapshots:
                 self.remove_snapshot(segment.base_offset)
 
@@ -179,6 +184,7 @@ class LogStore:
         Its files have the suffix .swap, all of them on disk: from here on a crash finishes what this does. A thread that
         looks into the segments meanwhile may find no file under a name, or another's: `unswapped_since` tells.
         """
+        new.know_timestamps()
         with self._swapping:
             for segment in old:
                 self._discard(segment, delay_ms)
@@ -244,7 +250,7 @@ class LogStore:
         active = self.active
         return (
             self.segments.first is active
-            and log_start_offset <= active.base_offset
+            and log_start_offset == active.base_offset == 0
             and not self._snapshots
             and active.is_quickly_indexed
             and not active.has_aborted_transactions

@@ -2,7 +2,7 @@
 some.
 
 Entries are ordered by the offset of the abort marker, and their last stable offsets never fall, so a fetch
-reads only the entries that touch what it returns.
+reads only the entries that touch what it returns. The event loop alone changes an index; threads may search it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ class TransactionIndex:
         self._files = files
         self.path = path
         self.count = size // _ENTRY.size
-        self._last_offset = self._read(self.count - 1, 1)[0].last_offset if self.count else -1
+        self._last_offset: int | None = None
+        """The last marker's; None before it was looked up."""
 
     @property
     def size(self) -> int:
         return self.count * _ENTRY.size
 
     def append(self, transaction: AbortedTransaction) -> None:
+        if self._last_offset is None:
+            self._last_offset = self._read(self.count - 1, 1)[0].last_offset if self.count else -1
         if transaction.last_offset <= self._last_offset:
             return  # Replaying a log that was already indexed up to here.
         handle = self._files.open(self.path, writable=True, create=True)
@@ -68,7 +71,7 @@ class TransactionIndex:
         if keep < self.count:
             self._files.open(self.path, writable=True).truncate(keep * _ENTRY.size)
             self.count = keep
-            self._last_offset = self._read(keep - 1, 1)[0].last_offset if keep else -1
+            self._last_offset = None
 
     def keep_sound(self, base_offset: int, upper: int) -> None:
         """After a crash: keep the entries before the first that makes no sense or ends at or after
