@@ -51,7 +51,7 @@ FLOWS = """
         return (
             orders.stream()
             .groupBy("customer")
-            .transformWithStateInPandas(Running(), "customer STRING, orders BIGINT", "Update", "None")
+            .transformWithStateInPandas(Running(), "customer STRING, orders BIGINT", "Update", "ProcessingTime")
         )
 """
 

@@ -88,8 +88,7 @@ class Meter:
     def _gauges(self, report: Any) -> None:
         self.status.state_rows = sum(each.numRowsTotal for each in report.stateOperators)
         self.status.state_bytes = sum(each.memoryUsedBytes for each in report.stateOperators)
-        mark = (report.eventTime or {}).get("watermark")
-        self.status.watermark = None if mark is None or mark.startswith(_EPOCH) else mark
+        self.status.watermark = _watermark(report)
 
     def _rates(self, report: Any) -> None:
         """Spark reports each batch and, when nothing comes, every ten seconds."""
@@ -98,3 +97,18 @@ class Meter:
         self._pace = self._pace or Pace(began, 2)
         self._pace.take(began + report.batchDuration / 1000, [status.rows_in, status.rows_out])
         status.rows_in_per_second, status.rows_out_per_second = self._pace.rates
+
+
+def waits_for_the_clock(reports: list[Any]) -> bool:
+    """Whether the last batch had nothing to read, and no watermark that had moved asked for it. Then timers of
+    processing time did: for those Spark makes one batch after the other, and never has caught up."""
+    if len(reports) < 2 or "addBatch" not in reports[-1].durationMs:
+        return False
+    before, last = reports[-2:]
+    has_nothing_to_read = all(source.startOffset == source.endOffset for source in last.sources)
+    return has_nothing_to_read and _watermark(before) == _watermark(last)
+
+
+def _watermark(report: Any) -> str | None:
+    mark = (report.eventTime or {}).get("watermark")
+    return None if mark is None or mark.startswith(_EPOCH) else str(mark)

@@ -22,7 +22,7 @@ from headrace.pipelines.checkpoints import Checkpoints
 from headrace.pipelines.context import Run
 from headrace.pipelines.elements import TopicFlow
 from headrace.pipelines.errors import PipelineError
-from headrace.pipelines.progress import FlowStatus, Meter
+from headrace.pipelines.progress import FlowStatus, Meter, waits_for_the_clock
 from headrace.pipelines.resolve import Step
 from headrace.pipelines.settling import settle
 from headrace.pipelines.source import group_of
@@ -45,6 +45,7 @@ class Flight:
     group: str | None  # where it commits how far it is
     query: Any = None
     query_id: str | None = None  # of the last query that wrote to a topic
+    was_cut_short: bool = False  # it had caught up, and Spark would not have ended it
     work: Future[None] | None = None  # a materialized view being computed
     failures: int = 0  # since the last batch that was completed
     failing_since: float = 0.0
@@ -111,30 +112,37 @@ class Runner:
         """End all queries, at the same time, for each takes a while; what a batch had begun is not committed and is
         done again by the next run."""
         under_way = [flight for flight in self.flights if flight.query is not None]
-        if under_way:
-            with ThreadPoolExecutor(len(under_way), thread_name_prefix="stop") as pool:
-                list(pool.map(lambda flight: flight.query.stop(), under_way))
-        for flight in self.flights:
-            flight.query = None
-            if flight.status.state not in ("done", "failed"):
-                flight.status.state = "stopped"
-        self._batches.shutdown(cancel_futures=True)
-        self._lags.close()
-        for flight in self.flights:
-            self._take_lag(flight)
+        try:
+            if under_way:
+                with ThreadPoolExecutor(len(under_way), thread_name_prefix="stop") as pool:
+                    list(pool.map(lambda flight: flight.query.stop(), under_way))
+        finally:  # also when Spark is gone
+            for flight in self.flights:
+                flight.query = None
+                if flight.status.state not in ("done", "failed"):
+                    flight.status.state = "stopped"
+            self._batches.shutdown(cancel_futures=True)
+            self._lags.close()
+            for flight in self.flights:
+                self._take_lag(flight)
 
     def settle(self) -> None:
         """End what the queries had open when they were stopped, so that no reader waits for the next run. Only when
         Spark's session is closed: until then, a process of Spark's may be about to commit it."""
-        unfinished = [flight for flight in self.flights if not flight.is_done]
+        unfinished = [flight for flight in self.flights if flight.was_cut_short or not flight.is_done]
         settle(self.run, [flight.query_id for flight in unfinished if flight.query_id is not None])
 
     def _look_after(self, flight: Flight) -> None:
         if flight.query is not None:
             is_active = flight.query.isActive  # asked first, so that the last batch is counted, too
-            if flight.meter.take(flight.query.recentProgress):
+            reports = flight.query.recentProgress
+            if flight.meter.take(reports):
                 flight.failures, flight.status.error = 0, None
-            if is_active:
+            if is_active and self.once and waits_for_the_clock(reports):
+                flight.was_cut_short = True
+                flight.query.stop()
+                self._ended(flight)
+            elif is_active:
                 flight.status.state = "running"
             else:
                 self._ended(flight)
