@@ -2,6 +2,8 @@
 missing, and nothing that readers of committed records have to wait for."""
 
 import json
+import os
+import signal
 from collections import Counter
 from contextlib import closing
 
@@ -72,8 +74,15 @@ def test_nothing_is_lost_or_doubled_when_a_run_is_killed_and_a_broker_restarts(
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_run_whose_output_nobody_reads_stops_in_the_middle_of_a_batch_and_leaves_nothing_open(
-    write_project, own_cluster, commands, transactions
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        pytest.param(lambda running: running.stdout.close(), 141, id="as head does"),
+        pytest.param(lambda running: os.killpg(running.pid, signal.SIGTERM), 143, id="as systemd does"),
+    ],
+)
+def test_a_run_that_is_stopped_in_the_middle_of_a_batch_leaves_nothing_open(
+    write_project, own_cluster, commands, transactions, end, code
 ):
     flow = """
         import time
@@ -100,8 +109,8 @@ def test_a_run_whose_output_nobody_reads_stops_in_the_middle_of_a_batch_and_leav
     root = write_project({"flow.py": flow}, "stopping")
     running = commands.start(root, "run", "--master", "local[2]", "--json")
     commands.wait(lambda: transactions.open_ids("headrace-spark-"), running)
-    running.stdout.close()  # as head does
-    assert running.wait(60) == 141
+    end(running)
+    assert running.wait(60) == code
     assert json.loads(commands.ask(root, "status", "--json"))[0]["state"] == "stopped"
     assert transactions.open_ids("headrace-spark-") == []
     assert own_cluster.records("copied") == []

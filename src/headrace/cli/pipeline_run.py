@@ -144,6 +144,8 @@ def _make_ready(pipeline: Pipeline, wish: Wish) -> None:
 
 
 def _fly(pipeline: Pipeline, wish: Wish, state: Any, afterwards: ExitStack) -> None:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
     from headrace.cli.pipeline_view import show
     from headrace.pipelines.runner import Runner
 
@@ -183,8 +185,13 @@ def _fly(pipeline: Pipeline, wish: Wish, state: Any, afterwards: ExitStack) -> N
     finally:
         if ending == "stopped":
             output.note("Stopping the flows; what a batch has begun, the next run does again.")
-        runner.stop()
-        keep(ending)
+        try:
+            runner.stop()
+        except (Py4JError, OSError):  # Whoever ended this command may have ended Spark's process, too.
+            if ending != "stopped":
+                raise
+        finally:
+            keep(ending)
 
 
 def _run_of(
@@ -208,7 +215,7 @@ def _run_of(
 
 @contextmanager
 def _session(project: Project, run: Run, master: str, conf: Mapping[str, str]) -> Iterator[Any]:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError
 
     from headrace.pipelines.context import BOOTSTRAP
     from headrace.pipelines.session import open_session
