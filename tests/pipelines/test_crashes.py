@@ -58,6 +58,7 @@ def test_nothing_is_lost_or_doubled_when_a_run_is_killed_and_a_broker_restarts(
     own_cluster.send("numbers", *({"n": n} for n in range(FIRST, COUNT)))
     commands.wait(lambda: written() > FIRST, second)
     own_broker.kill()
+    commands.wait(lambda: {flow["state"] for flow in status()["flows"]} == {"waiting"}, second)
     own_broker.start()
     totals = {last: sum(range(last, COUNT, 10)) for last in range(10)}
     commands.wait(lambda: written() >= COUNT and sums() == totals and letters(), second)

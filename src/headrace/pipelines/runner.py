@@ -143,7 +143,7 @@ class Runner:
                 flight.query.stop()
                 self._ended(flight)
             elif is_active:
-                flight.status.state = "running"
+                self._tell_absence(flight)
             else:
                 self._ended(flight)
         elif flight.work is not None:
@@ -154,6 +154,16 @@ class Runner:
                 self._start(flight)
             except PySparkException as error:
                 raise self._failed(flight, "cannot start", error) from error
+
+    def _tell_absence(self, flight: Flight) -> None:
+        """Spark itself waits for a cluster that is away, without a word."""
+        absence = f"the cluster at {self.run.bootstrap} does not answer"
+        if flight.group is not None and self._lags.is_cluster_away:
+            flight.status.state, flight.status.error = "waiting", absence
+            return
+        flight.status.state = "running"
+        if flight.status.error == absence:
+            flight.status.error = None
 
     def _take_lag(self, flight: Flight) -> None:
         if flight.group is not None:
