@@ -290,3 +290,48 @@ def test_a_read_in_a_thread_does_not_undo_what_the_loop_adds_to_the_aborted_tran
     held.during(".txnindex", look=lambda: log.aborted_transactions(0, 2), change=lambda: abort(2))
     abort(3)
     assert [aborted.producer_id for aborted in log.aborted_transactions(0, 6)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [".index", ".log"])
+@pytest.mark.parametrize("offset", [0, 2])
+def test_a_read_in_a_thread_that_meets_a_truncation_finds_what_is_left(lab, clock, kind, offset):
+    files = WatchedFiles()
+    lab.environment = Environment(files=files, clock=clock)
+    log = lab.open()
+    for _ in range(10):
+        lab.append(log, b"v" * 3000)
+    log = lab.open(log.close())
+    log.load().release()
+    reached, go = threading.Event(), threading.Event()
+    found: list[int] = []
+    reader = threading.Thread(target=lambda: found.append(log.read(8, 1).size))
+
+    def wait(path: str) -> None:
+        if threading.current_thread() is reader and path.endswith(kind):
+            reached.set()
+            assert go.wait(60)
+
+    files.before_open = wait
+    reader.start()
+    assert reached.wait(30)
+    log.truncate_to(offset)
+    go.set()
+    reader.join(30)
+    assert log.offline_reason is None
+    assert found == [0]
+
+
+def test_a_search_in_a_thread_does_not_bring_back_entries_of_an_index_that_was_cut(lab, held):
+    log = lab.open()
+    for _ in range(10):
+        lab.append(log, b"v" * 3000)
+    log = lab.open(log.close())
+    log.load()
+
+    def take_another_history():
+        log.truncate_to(3)
+        for _ in range(4):
+            lab.append(log, *[b"w" * 2000] * 4)
+
+    held.during(".index", look=lambda: log.read(6, 1), change=take_another_history)
+    assert lab.records(log, 5)[0].offset == 5

@@ -39,11 +39,13 @@ class _Tail(NamedTuple):
 
 
 _NOTHING: array[int] = array("q")
-_NO_PAGE: tuple[int, bytes | bytearray] = (0, b"")
+_NO_PAGE: tuple[int, int, bytes | bytearray] = (0, 0, b"")
+"""How often the index had been cut when the page was read, the number of its first entry, and the entries."""
 
 
 class SparseIndex:
     __slots__ = (
+        "_cuts",
         "_files",
         "_page",
         "_pool",
@@ -72,6 +74,7 @@ class SparseIndex:
         self._tail = _Tail(written, _NOTHING, _NOTHING)
         self._slot = HandleSlot()
         self._page = _NO_PAGE
+        self._cuts = 0
 
     # Changing
 
@@ -119,7 +122,7 @@ class SparseIndex:
             keep = min(count, self.written)  # A write that failed may have left more there.
             self._open_to_write().truncate(keep * self._struct.size)
             self.written = keep
-            self._page = _NO_PAGE
+            self._cuts += 1
         start, firsts, seconds = self._tail
         if count <= start:
             self._tail = _Tail(count, _NOTHING, _NOTHING)
@@ -192,9 +195,14 @@ class SparseIndex:
         if not on_disk:
             return 0, None
         unpack, size = self._struct.unpack_from, self._struct.size
-        start, page = self._page
+        cuts = self._cuts
+        known, start, page = self._page
         end = start + len(page) // size
-        if not page or not unpack(page, 0)[column] <= value < unpack(page, (end - start - 1) * size)[column]:
+        if (
+            known != cuts
+            or not page
+            or not unpack(page, 0)[column] <= value < unpack(page, (end - start - 1) * size)[column]
+        ):
             # Not between two entries of the page last used: find the page, and keep it for the next reader.
             low, high = 0, on_disk
             while high - low > _PAGE_ENTRIES:
@@ -205,7 +213,7 @@ class SparseIndex:
                     high = middle
             start, end = low, min(low + _PAGE_ENTRIES, on_disk)
             page = self._read(start, end - start, nowait)
-            self._page = (start, page)
+            self._page = (cuts, start, page)
         low, high = 0, end - start
         while low < high:
             middle = (low + high) // 2

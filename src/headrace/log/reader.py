@@ -62,7 +62,7 @@ class LogReader(LogLifecycle):
             except BlockingIOError:
                 raise
             except Exception as error:
-                # A thread may look into a segment that is being removed or replaced: then look again, at those there are.
+                # A thread may look into a segment that is being removed, replaced or cut: then look again, at those there are.
                 if store.unswapped_since(swaps) and (
                     view is store.segments.view or not isinstance(error, FileNotFoundError)
                 ):

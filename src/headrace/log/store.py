@@ -47,9 +47,9 @@ class LogStore:
         self._snapshots: set[int] = loaded.snapshots
         self.directory_synced = loaded.synced
         self._swapping = threading.Lock()
-        """Held while files of segments change hands."""
+        """Held while files of segments change hands or are cut."""
         self.swaps = 0
-        """How many compacted segments have come into service."""
+        """How often that has happened."""
 
     # Growing
 
@@ -132,13 +132,9 @@ class LogStore:
     def truncate_to(self, offset: int, log_start_offset: int) -> int:
         """Remove everything from `offset` on; returns the end offset reached, the start of the batch cut
         through."""
-        number = self.segments.index_of(offset)
-        # From the end, so that a crash on the way leaves a shorter log without a hole.
-        for segment in reversed([self.segments[i] for i in range(number + 1, len(self.segments))]):
-            self.segments.remove(segment)
-            self._discard(segment, 0)
-        self.active = self.segments.active
-        end_offset = self.active.truncate_to(offset)
+        with self._swapping:
+            end_offset = self._cut(offset)
+            self.swaps += 1
         self.epochs.truncate_from_end(end_offset)
         for later in [known for known in list(self._snapshots) if known > end_offset]:
             self.remove_snapshot(later)
@@ -148,16 +144,27 @@ class LogStore:
         replay_producers(self.segments, self.producers, begin, end_offset)
         return end_offset
 
+    def _cut(self, offset: int) -> int:
+        number = self.segments.index_of(offset)
+        # From the end, so that a crash on the way leaves a shorter log without a hole.
+        for segment in reversed([self.segments[i] for i in range(number + 1, len(self.segments))]):
+            self.segments.remove(segment)
+            self._discard(segment, 0)
+        self.active = self.segments.active
+        return self.active.truncate_to(offset)
+
     def start_over(self, offset: int) -> None:
         """Remove everything and begin an empty log at `offset`."""
         segment = Segment(
             self._environment, self.directory, offset, created_ms=self._environment.clock.now_ms()
         )
-        for old in reversed(list(self.segments)):
-            self.segments.remove(old)
-            self._discard(old, 0)
-        segment.create_files()
-        self.segments.add(segment)
+        with self._swapping:
+            for old in reversed(list(self.segments)):
+                self.segments.remove(old)
+                self._discard(old, 0)
+            segment.create_files()
+            self.segments.add(segment)
+            self.swaps += 1
         self.active = segment
         self.directory_synced = False
         self.epochs.clear()
@@ -197,7 +204,7 @@ class LogStore:
 
     def unswapped_since(self, swaps: int) -> bool:
         """Whether what was found in the segments' files since `swaps` was so many can be believed. Waits for the end of a
-        swap that is under way."""
+        swap or truncation that is under way."""
         if self._swapping.locked():
             with self._swapping:
                 pass
