@@ -24,6 +24,7 @@ from headrace.log.trimming import TrimmedLog
 from headrace.log.validation import inspect_batch
 from headrace.wire.batch import (
     ASSIGNMENT,
+    CONTROL,
     CRC_START,
     HEADER,
     HEADER_SIZE,
@@ -100,6 +101,8 @@ class PartitionLog(TrimmedLog):
         if count < 1 or last_delta != count - 1 or base_offset:
             raise self._miscounted(parse_header(records), origin)
         now_ms = self.environment.clock.now_ms()
+        if attributes & CONTROL and origin is AppendOrigin.COORDINATOR:
+            return self._append_marker(store, records, parse_header(records), leader_epoch, now_ms)
         log_append_time = NO_TIMESTAMP
         if (
             origin in self._inspect
@@ -114,8 +117,6 @@ class PartitionLog(TrimmedLog):
             length, attributes, max_timestamp = header.length, header.attributes, header.max_timestamp
             if config.log_append_time:
                 log_append_time = now_ms
-            if header.is_control:
-                return self._append_marker(store, records, header, leader_epoch, now_ms)
         transactional = attributes & TRANSACTIONAL != 0
         if producer_id >= 0:
             if origin is AppendOrigin.CLIENT:
