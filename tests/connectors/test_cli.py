@@ -130,6 +130,7 @@ def test_the_live_table_fits_its_terminal_and_ends_with_what_is_true(
     assert max(map(len, shown.screen)) <= columns
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_files_go_through_a_topic_to_files_once_although_the_whole_process_is_killed(
     connect, started, bootstrap, new_topic, read_all, tmp_path, eventually

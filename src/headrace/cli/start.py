@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from headrace.broker.stop_signals import StopSignals
 from headrace.cli import properties
 from headrace.cli.failure import Exit, Failure, Misuse
+
+if TYPE_CHECKING:
+    from headrace.broker.stop_signals import StopSignals
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = "data"
@@ -86,6 +88,8 @@ def start(options: StartOptions) -> int:
         )
     overrides = properties.from_arguments(options.get("settings") or (), "--set")
     flags = _flags(options)
+    from headrace.broker.stop_signals import StopSignals
+
     with StopSignals() as signals:
         if temp:
             import tempfile
