@@ -56,7 +56,7 @@ types: setup
 	@$(BIN)/mypy
 
 test: lint types
-	@$(BIN)/pytest -n 2 -m "not long" $(ARGS)
+	@$(BIN)/pytest -n 3 -m "not long" $(ARGS)
 
 long: setup
 	@$(BIN)/pytest -m long $(ARGS)
