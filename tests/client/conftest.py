@@ -6,6 +6,7 @@ HEADRACE_TEST_BOOTSTRAP names another cluster to test against, such as an Apache
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -39,12 +40,27 @@ def group() -> str:
     return f"group-{uuid.uuid4().hex[:8]}"
 
 
+@pytest.fixture(scope="session")
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """Wait until something is so. Apache Kafka tells of new topics, and of the offsets of a transaction, a moment later."""
+
+    def wait(is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not is_so():
+            assert time.monotonic() < deadline, "it did not come about within a minute"
+            time.sleep(0.02)
+
+    return wait
+
+
 @pytest.fixture
-def new_topic(admin: Admin) -> Callable[..., str]:
+def new_topic(admin: Admin, eventually: Callable[[Callable[[], bool]], None]) -> Callable[..., str]:
     def make(partitions: int = 1, **config: str) -> str:
         name = f"test-{uuid.uuid4().hex[:12]}"
         settings = {key.replace("_", "."): value for key, value in config.items()}
+        settings.setdefault("retention.ms", "-1")  # records of 1970 shall stay
         admin.create_topic(name, partitions=partitions, replication_factor=1, config=settings)
+        eventually(lambda: name in admin.topics())
         return name
 
     return make

@@ -12,11 +12,13 @@ import pytest
 from headrace.client import Admin, AsyncAdmin, BrokerError, ConfigError, Consumer, Producer, TopicPartition
 
 NewTopic = Callable[..., str]
+Eventually = Callable[[Callable[[], bool]], None]
 
 
-def test_topics_are_created_described_grown_and_deleted(admin: Admin, new_topic: NewTopic) -> None:
+def test_topics_are_created_described_grown_and_deleted(
+    admin: Admin, new_topic: NewTopic, eventually: Eventually
+) -> None:
     name = new_topic(2, retention_ms="1000")
-    assert name in admin.topics()
     assert [partition.number for partition in admin.topic(name).partitions] == [0, 1]
     assert admin.topic_config(name)["retention.ms"] == "1000"
     admin.set_topic_config(name, {"retention.ms": "2000", "cleanup.policy": "compact"})
@@ -24,7 +26,7 @@ def test_topics_are_created_described_grown_and_deleted(admin: Admin, new_topic:
     settings = admin.topic_config(name)
     assert (settings["retention.ms"], settings["cleanup.policy"]) == ("2000", "delete")
     admin.add_partitions(name, 5)
-    assert len(admin.topic(name).partitions) == 5
+    eventually(lambda: len(admin.topic(name).partitions) == 5)
     admin.create_topic(name, exist_ok=True)
     with pytest.raises(BrokerError, match=f"creating topic {name} failed"):
         admin.create_topic(name)

@@ -103,7 +103,12 @@ def test_an_exception_rolls_everything_back_and_goes_on_up(
 
 
 def test_consumed_offsets_are_part_of_the_transaction(
-    bootstrap: str, admin: Admin, producer: Producer, new_topic: NewTopic, read_all: ReadAll
+    bootstrap: str,
+    admin: Admin,
+    producer: Producer,
+    new_topic: NewTopic,
+    read_all: ReadAll,
+    eventually: Callable[[Callable[[], bool]], None],
 ) -> None:
     incoming, outgoing, group = new_topic(), new_topic(), unique("group")
     source(bootstrap, incoming)
@@ -112,7 +117,7 @@ def test_consumed_offsets_are_part_of_the_transaction(
         with producer.transaction(consumer):
             for record in records:
                 producer.send(outgoing, record.value)
-        assert admin.group_offsets(group) == {TopicPartition(incoming, 0): 3}
+        eventually(lambda: admin.group_offsets(group) == {TopicPartition(incoming, 0): 3})
     assert [record.value for record in read_all(outgoing)] == [b"0", b"1", b"2"]
 
 
