@@ -429,58 +429,45 @@ async def test_compact_and_delete_does_both(make, clock):
     assert [key for _, key, _ in box.records()] == [b"k9"]
 
 
-async def test_a_log_truncated_meanwhile_keeps_its_own_segments(make):
-    box = make()
+async def compact_with(box, interference):
+    """Compact a log of 20 records, and have something done when the work is done and not yet in service."""
     for number in range(20):
         box.put(b"k", b"%d" % number)
 
     async def interfering(task):
         answers = list(clean(Environment(clock=box.clock), task))
-        box.log.truncate_to(5)
+        interference(task)
         for answer in answers:
             yield answer
 
     box.cleaner = box.make_cleaner(interfering)
     box.log.roll()
     await box.cleaner.clean_one()
+
+
+async def test_a_log_truncated_meanwhile_keeps_its_own_segments(make):
+    box = make()
+    await compact_with(box, lambda task: box.log.truncate_to(5))
     assert len(box.records()) == 5
     assert not any(name.endswith((".cleaned", ".swap")) for name in os.listdir(box.log.directory))
 
 
 async def test_a_log_deleted_meanwhile_is_forgotten(make):
     box = make()
-    for number in range(20):
-        box.put(b"k", b"%d" % number)
-
-    async def interfering(task):
-        answers = list(clean(Environment(clock=box.clock), task))
-        box.manager.delete("t", 0)
-        for answer in answers:
-            yield answer
-
-    box.cleaner = box.make_cleaner(interfering)
-    box.log.roll()
-    await box.cleaner.clean_one()
+    await compact_with(box, lambda task: box.manager.delete("t", 0))
     assert not await box.cleaner.clean_one()
 
 
 async def test_a_topic_deleted_and_made_anew_meanwhile_has_nothing_of_the_compaction_in_its_directory(make):
     box = make()
-    for number in range(20):
-        box.put(b"k", b"%d" % number)
 
-    async def interfering(task):
-        answers = list(clean(Environment(clock=box.clock), task))
+    def make_it_anew(task):
         box.manager.delete("t", 0)
         box.log = box.manager.create("t", 0, LogConfig(**box.settings))
         # Told of the first segment, the broker stops a process that has the next in hand.
         Segment(Environment(), task.directory, 5, created_ms=0, suffix=CLEANED).create_files()
-        for answer in answers:
-            yield answer
 
-    box.cleaner = box.make_cleaner(interfering)
-    box.log.roll()
-    await box.cleaner.clean_one()
+    await compact_with(box, make_it_anew)
     box.put(b"k", b"new")
     assert not any(name.endswith((".cleaned", ".swap")) for name in os.listdir(box.log.directory))
     assert [value for _, _, value in box.records()] == [b"new"]

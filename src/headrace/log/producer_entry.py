@@ -18,7 +18,6 @@ class AppendOrigin(enum.Enum):
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
-    REPLICATION = "replication"
 
 
 class BatchMetadata(NamedTuple):

@@ -58,9 +58,7 @@ def inspect_batch(
         raise KafkaError(ErrorCode.INVALID_RECORD, f"Batch attributes {header.attributes:#06x} are unknown.")
     codec = header.codec
     if header.is_control:
-        if origin is AppendOrigin.CLIENT:
-            raise KafkaError(ErrorCode.INVALID_RECORD, "Clients may not write control records.")
-        return batch
+        raise KafkaError(ErrorCode.INVALID_RECORD, "Clients may not write control records.")
     if origin is AppendOrigin.CLIENT and header.attributes & DELETE_HORIZON:
         raise KafkaError(ErrorCode.INVALID_RECORD, "Clients may not set a batch's delete horizon.")
     if header.is_log_append_time:
