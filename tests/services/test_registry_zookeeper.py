@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,6 +174,40 @@ def test_an_ensemble_that_is_away_does_not_stop_calls(
         late.start()  # registers as soon as it can
         server.start()
         eventually(lambda: who.answers(proxy) == {"a", "late"}, 40)
+
+
+def test_a_handshake_that_is_not_answered_is_tried_again(
+    who: Any,
+    application: Callable[..., Bootstrap],
+    zookeeper: ZooKeeperServer,
+    eventually: Callable[..., None],
+) -> None:
+    """A server that is just starting does this to some of its clients."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def swallow_one_and_carry_the_rest() -> None:
+            with contextlib.suppress(OSError), listener.accept()[0]:
+                while True:
+                    carry(listener.accept()[0], socket.create_connection(("127.0.0.1", zookeeper.port)))
+
+        threading.Thread(target=swallow_one_and_carry_the_rest, daemon=True).start()
+        address = f"zookeeper://127.0.0.1:{listener.getsockname()[1]}"
+        late = application("late", registry=RegistryConfig(address=address, check=False, timeout=100))
+        late.service(who.named("late"), interface=who.interface)
+        late.start()
+        eventually(lambda: session(late), 40)
+
+
+def carry(*ends: socket.socket) -> None:
+    """Carry bytes both ways between two connections until either closes."""
+
+    def one_way(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError), source, target:
+            while piece := source.recv(4096):
+                target.sendall(piece)
+
+    for source, target in (ends, reversed(ends)):
+        threading.Thread(target=one_way, args=(source, target), daemon=True).start()
 
 
 @pytest.mark.parametrize(

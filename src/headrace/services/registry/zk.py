@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.connection import ConnectionHandler
 from kazoo.retry import KazooRetry
 
 from headrace.services.errors import RegistryError
@@ -25,6 +26,7 @@ T = TypeVar("T")
 DEFAULT_PORT = 2181
 DEFAULT_CONNECT_MS = 5_000
 DEFAULT_SESSION_MS = 60_000
+_HANDSHAKE_SECONDS = 5.0
 
 
 class ZooKeeperConnection:
@@ -42,7 +44,7 @@ class ZooKeeperConnection:
         self.session_seconds = url.get_int("session", DEFAULT_SESSION_MS) / 1000
         self._patience = url.get_int("timeout", DEFAULT_CONNECT_MS) / 1000
         auth = [("digest", f"{url.username}:{url.password or ''}")] if url.username else None
-        self._client = KazooClient(
+        self._client = _Client(
             hosts=url.backup_address(DEFAULT_PORT),
             timeout=self.session_seconds,
             auth_data=auth,
@@ -171,3 +173,19 @@ class ZooKeeperConnection:
         except (KazooException, KazooTimeoutError) as error:
             reason = str(error) or type(error).__name__
             raise RegistryError(f"ZooKeeper at {self._url.address} refused: {reason}") from error
+
+
+class _Client(KazooClient):  # type: ignore[misc]
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._connection = _Connection(self, self._conn_retry.copy(), logger=self.logger)
+
+
+class _Connection(ConnectionHandler):  # type: ignore[misc]
+    """Tries anew when the handshake is not answered: kazoo alone waits a whole session timeout, a minute by default.
+
+    A ZooKeeper server that is just starting drops some of the first handshakes without a word.
+    """
+
+    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        return super()._invoke(min(timeout, _HANDSHAKE_SECONDS), request, xid)
