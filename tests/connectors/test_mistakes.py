@@ -271,6 +271,14 @@ def test_a_mistake_about_the_topic_is_one_sentence(topic, sentence, tmp_path, bo
     assert "\n" not in told
 
 
+def test_a_run_without_a_cluster_says_so_with_its_exit_code(connect, tmp_path):
+    (tmp_path / "a.toml").write_text(
+        f'[sink]\ntype = "files"\npath = "out"\n[topic]\nname = "orders"\nbootstrap = "{NOBODY}"\n'
+    )
+    told = connect("run", "a.toml", code=3)
+    assert told.count(f"No broker answers at {NOBODY}") == 1
+
+
 def test_what_somebodys_own_connector_raises_is_one_sentence(tmp_path, bootstrap):
     (tmp_path / "careless.py").write_text(
         "from dataclasses import dataclass\n"

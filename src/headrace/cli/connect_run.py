@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli import output, properties
 from headrace.cli.checked import to_mend
 from headrace.cli.cluster import connect
-from headrace.cli.failure import Failure
+from headrace.cli.failure import Exit, Failure
 from headrace.cli.frame import Terminated
 from headrace.cli.trouble import Names
 
@@ -118,22 +118,18 @@ def problems_of(file: Path, bootstrap: str | None, offline: bool) -> list[str]:
             _check(declared)
     except ConfigError as error:
         return error.problems
-    except (ConnectorError, ClientError) as error:
-        return [str(error)]
+    except (ConnectorError, ClientError, Failure) as error:
+        return [str(error).rstrip(".")]
     return []
 
 
 def _check(declaration: Declaration) -> None:
     """Look at both sides. A cluster that is away is seen at once, where a client of its own would wait for it."""
-    from headrace.connectors.errors import ConnectorError
     from headrace.connectors.run import check_connector, check_topics
 
     check_connector(declaration)
     topic = declaration.topic
-    try:
-        connect(topic.bootstrap, extra=topic.client, names=_NAMES)
-    except Failure as failure:
-        raise ConnectorError(failure.sentence.rstrip(".")) from None
+    connect(topic.bootstrap, extra=topic.client, names=_NAMES)
     check_topics(declaration)
 
 
@@ -226,7 +222,8 @@ def _blaming(job: Job, jobs: Sequence[Job]) -> Iterator[None]:
         if told is None:
             raise
         job.condition, job.error = "failed", told
-        raise Failure(f"{told if len(jobs) == 1 else f'{job.file}: {told}'}.") from None
+        code = error.code if isinstance(error, Failure) else Exit.FAILED
+        raise Failure(f"{told if len(jobs) == 1 else f'{job.file}: {told}'}.", code) from None
 
 
 def _stop(jobs: Sequence[Job]) -> None:
@@ -336,6 +333,8 @@ def _speaking() -> Iterator[None]:
         yield
     except BrokenPipeError:  # nobody reads our output any more, and the frame knows what that means
         raise
+    except Failure:
+        raise
     except Exception as error:
         told = _sentence(error)
         if told is None:
@@ -348,7 +347,7 @@ def _sentence(error: Exception) -> str | None:
     from headrace.client.errors import ClientError
     from headrace.connectors.errors import ConnectorError
 
-    if isinstance(error, ConnectorError | ClientError):
+    if isinstance(error, ConnectorError | ClientError | Failure):
         told = str(error)
     elif isinstance(error, ImportError):
         told = f"Connectors on Spark need the extra: pip install 'headrace[spark]' ({error})"

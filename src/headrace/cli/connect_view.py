@@ -114,12 +114,12 @@ def _line(job: Facts, with_trouble: bool) -> str:
     pace = _pace(job)
     parts = [
         f"{job['connector']}: {job['state']}",
-        f"{job['rows']:,} rows" + (f" ({pace}/s)" if pace else ""),
+        f"{job['rows']:,} {'row' if job['rows'] == 1 else 'rows'}" + (f" ({pace}/s)" if pace else ""),
     ]
     if "lag_rows" in job:
         parts.append(f"lag {job['lag_rows']:,}")
-    if job.get("listening"):
-        parts.append(f"listening on {job['listening']}")
+    if address := _listening(job):
+        parts.append(f"listening on {address}")
     if job.get("refused"):
         parts.append(f"{job['refused']:,} requests turned away")
     return ", ".join(parts) + (f"; {job['error']}" if with_trouble and job.get("error") else "")
@@ -163,6 +163,10 @@ def _topic(job: Facts) -> str | None:
     return arrow + (topic if isinstance(topic, str) else ",".join(topic))
 
 
+def _listening(job: Facts) -> str | None:
+    return job.get("listening") if job["state"] in ("starting", "running", "waiting") else None
+
+
 COLUMNS = (
     Column("CONNECTOR", lambda job: str(job["connector"]), left=True),
     Column("TYPE", lambda job: job.get("type"), left=True, detail=str),
@@ -184,9 +188,9 @@ COLUMNS = (
     Column("LAST", _last, tells=lambda job: bool(job.get("at"))),
     Column(
         "LISTENING",
-        lambda job: job.get("listening"),
+        _listening,
         left=True,
-        tells=lambda job: bool(job.get("listening")),
+        tells=lambda job: bool(_listening(job)),
         detail=lambda text: f"listening on {text}",
     ),
     Column(
