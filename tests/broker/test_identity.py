@@ -57,3 +57,10 @@ def test_data_of_another_broker_is_refused(stopped):
     stopped.settings["node.id"] = "7"
     with pytest.raises(StartError, match="belongs to broker 1, not 7"):
         stopped.start()
+
+
+def test_a_lone_broker_does_not_start_where_several_keep_their_data(make_broker, tmp_path):
+    for name in ("broker-1", "broker-2"):
+        make_broker(data=tmp_path / "data" / name).stop()
+    with pytest.raises(StartError, match=r"\(broker-1, broker-2\); start them with --brokers 2"):
+        make_broker(data=tmp_path / "data")

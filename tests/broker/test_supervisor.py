@@ -122,6 +122,16 @@ def test_two_supervisors_cannot_share_their_data(supervised, tmp_path):
     assert "in use by another process" in ended.stderr
 
 
+def test_several_brokers_do_not_start_over_the_data_of_a_lone_one(make_broker):
+    lone = make_broker()
+    lone.stop()
+    command = [sys.executable, "-m", "headrace.cli", "up", "--brokers", "2", "--data", str(lone.data)]
+    ended = subprocess.run([*command, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert f"move all but cluster.db into {lone.data}/broker-1" in ended.stderr
+    assert not (lone.data / "broker-1").exists()
+
+
 def test_each_broker_has_ports_and_data_of_its_own(tmp_path):
     config = BrokerConfig.load(
         {

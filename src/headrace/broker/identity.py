@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headrace.cluster.ids import format_id, random_id
 from headrace.config.broker import BrokerConfig
+from headrace.log.directory import META
 from headrace.log.manager import LogManager
 
 FIRST_BROKER = 1
@@ -45,6 +46,7 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
         meta = directory.read_meta()
         stored_id = meta.get("node.id") or meta.get("broker.id")
         if stored_id is None:
+            _refuse_a_supervisors(Path(directory.path))
             new = True
             continue
         if broker_id is not None and int(stored_id) != broker_id:
@@ -67,6 +69,25 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
         rebooted,
         min(epochs, default=-1),
     )
+
+
+def _refuse_a_supervisors(directory: Path) -> None:
+    """A lone broker beside the brokers of a supervisor would take the place of one of them, without its records."""
+    brokers = sorted(path.parent.name for path in directory.glob(f"broker-*/{META}"))
+    if brokers:
+        raise StartError(
+            f"{directory} holds the data of several brokers ({', '.join(brokers)}); start them with --brokers "
+            f"{len(brokers)}, or choose another data directory."
+        )
+
+
+def refuse_a_lone_brokers(directory: Path) -> None:
+    """The brokers of a supervisor have directories of their own, and would not see the records that lie here."""
+    if (directory / META).exists():
+        raise StartError(
+            f"{directory} holds the data of a broker that ran alone; move all but cluster.db into "
+            f"{directory / 'broker-1'} to go on with several, or choose another data directory."
+        )
 
 
 def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str, broker_epoch: int) -> None:

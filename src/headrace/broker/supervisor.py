@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import __version__
-from headrace.broker.identity import StartError
+from headrace.broker.identity import StartError, refuse_a_lone_brokers
 from headrace.broker.parent import SUPERVISOR_VARIABLE
 from headrace.broker.stop_signals import StopSignals
 from headrace.clock import Clock, SystemClock
@@ -105,6 +105,8 @@ class Supervisor:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; StartError when the brokers cannot start."""
+        for directory in self._config.log_dirs:
+            refuse_a_lone_brokers(directory)
         data = self._config.log_dirs[0]
         data.mkdir(parents=True, exist_ok=True)
         try:
