@@ -1,5 +1,6 @@
 """`headrace store copy`: a cluster moves from its supervisor to ZooKeeper and back, with its topics and records."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from headrace.cli import store
+from headrace.cli.failure import Failure
 from headrace.testing.process import BrokerProcess
 from headrace.testing.zookeeper import ZooKeeperServer
 
@@ -108,3 +111,12 @@ def test_places_that_make_no_sense_are_one_sentence(arguments, sentence):
     assert refused.returncode in (1, 2)
     assert sentence in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_zookeeper_that_does_not_answer_is_one_sentence(tmp_path, monkeypatch, caplog):
+    caplog.set_level(logging.WARNING, "headrace.kazoo")
+    monkeypatch.setattr(store, "SESSION_SECONDS", 1.0)
+    (tmp_path / "cluster.db").touch()
+    with pytest.raises(Failure, match=r"ZooKeeper at 127\.0\.0\.1:1/chroot does not answer; start it"):
+        store.copy(str(tmp_path), "127.0.0.1:1/chroot")
+    assert caplog.messages == []

@@ -45,7 +45,7 @@ def copy(source: Place, target: Place) -> None:
 
     from headrace.cluster.store import StoreError
 
-    logging.getLogger("kazoo").setLevel(logging.ERROR)  # it reports each try; the command tells the outcome
+    logging.getLogger("headrace.kazoo").setLevel(logging.ERROR)  # it reports each try; we, the outcome
     if _is_address(source) == _is_address(target):
         raise Misuse("Name a data directory and a ZooKeeper address (HOST:PORT[,…][/CHROOT]).")
     try:

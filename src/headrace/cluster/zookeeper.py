@@ -86,8 +86,8 @@ class ZooKeeperStore:
         except TimeoutError:
             await store.close()
             raise StoreError(
-                f"ZooKeeper at {hosts} does not answer; start it, correct zookeeper.connect, "
-                "or leave zookeeper.connect out to run on this machine alone."
+                f"ZooKeeper at {hosts} does not answer; start it, or correct its address "
+                "(a broker without zookeeper.connect runs on this machine alone)."
             ) from None
         except exceptions.KazooException as error:
             await store.close()
