@@ -105,8 +105,8 @@ class Supervisor:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; StartError when the brokers cannot start."""
-        for directory in self._config.log_dirs:
-            refuse_a_lone_brokers(directory)
+        for path in self._config.log_dirs:
+            refuse_a_lone_brokers(path)
         data = self._config.log_dirs[0]
         data.mkdir(parents=True, exist_ok=True)
         try:
