@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from headrace.client import Consumer, Record
 from headrace.testing.process import BrokerProcess
 
 HERE = Path(__file__).parent
+MARK = ".headrace-example"
 
 
 @dataclass(frozen=True)
@@ -87,24 +89,48 @@ def stage(name: str, description: str | None, **sizes: int) -> Iterator[Stage]:
         "-b", "--bootstrap-server", help="brokers to use [a broker of its own, which goes at the end]"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("out") / name, help="for what it makes [out/%(prog)s]"
+        "--out", type=Path, default=Path("out") / name, help=f"for what it makes [out/{name}]"
     )
     for size, value in sizes.items():
-        parser.add_argument(f"--{size.replace('_', '-')}", type=int, default=value, help=f"[{value:,}]")
+        parser.add_argument(f"--{size.replace('_', '-')}", type=_size, default=value, help=f"[{value:,}]")
     given = parser.parse_args()
-    out = given.out.absolute()
-    if out.exists():
-        shutil.rmtree(out)
-    out.mkdir(parents=True)
-    if given.bootstrap_server:
-        yield Stage(given.bootstrap_server, out, given)
+    out = _emptied(given.out.absolute())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        with _broker(given.bootstrap_server) as bootstrap:
+            yield Stage(bootstrap, out, given)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+@contextmanager
+def _broker(named: str | None) -> Iterator[str]:
+    if named:
+        yield named
         return
     with tempfile.TemporaryDirectory() as data:
-        broker = BrokerProcess(Path(data) / "data").start()
+        broker = BrokerProcess(Path(data) / "data")
         try:
-            yield Stage(broker.bootstrap, out, given)
+            yield broker.start().bootstrap
         finally:
             broker.stop()
+
+
+def _emptied(out: Path) -> Path:
+    """The directory, without what an earlier run left; whatever else is in it is not ours to delete."""
+    is_ours = (out / MARK).exists() or (out.is_dir() and not any(out.iterdir()))
+    if out.exists() and not is_ours:
+        sys.exit(f"{out} is not an example's directory and would be deleted: name another with --out.")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    (out / MARK).touch()
+    return out
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 def tell(stage: Stage, **facts: object) -> None:
@@ -112,7 +138,7 @@ def tell(stage: Stage, **facts: object) -> None:
     for name, value in facts.items():
         print(
             f"  {name.replace('_', ' ')}: {value:,}"
-            if isinstance(value, int)
+            if type(value) is int
             else f"  {name.replace('_', ' ')}: {value}"
         )
     (stage.out / "facts.json").write_text(json.dumps(facts, default=str))

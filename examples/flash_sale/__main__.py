@@ -36,8 +36,8 @@ def play(stage: Stage) -> None:
     gateway = stage.start("connect", "run", stage.out / "gateway.toml")
     shop = Shop(stage.bootstrap, stage.out / "shop.sqlite", ITEM, sizes.stock, sizes.deadline)
     try:
-        _wait_for(listen)
         shop.open()
+        _wait_for(listen)
         crowd(listen, 1, "rehearsal")  # Two clicks of one buyer: from here on, the shop is known to work.
         _wait_for_results(stage, 2)
         began = time.monotonic()

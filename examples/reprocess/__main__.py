@@ -1,7 +1,7 @@
 """Replay after a fix: a pipeline counted wrongly for weeks; the log still has every payment, so a new version counts anew."""
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 
 from examples.kit import Stage, stage, tell
 from headrace.client import Producer, serializers
@@ -25,7 +25,7 @@ def pay(stage: Stage, first: int, count: int, truth: Counter[str]) -> None:
 
 def table(stage: Stage, name: str) -> dict[str, float]:
     """What a table says: the latest row of each key."""
-    return {row["country"]: row["amount"] for row in stage.rows(name)}
+    return defaultdict(float, {row["country"]: row["amount"] for row in stage.rows(name)})
 
 
 def play(stage: Stage) -> None:

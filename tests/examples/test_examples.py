@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,3 +77,28 @@ def test_a_fixed_pipeline_counts_anew_beside_the_old_version(play: Play) -> None
     assert facts["yen_in_version_1"] < facts["yen_paid"] // 50
     assert facts["version_1_is_still_there"]
     assert facts["euros_agree"]
+
+
+def test_ctrl_c_ends_an_example_and_its_broker_without_a_word(tmp_path: Path) -> None:
+    database = tmp_path / "out" / "shop.sqlite"
+    command = [sys.executable, "-m", "examples.orders", "--out", str(database.parent), "--orders", "1000000"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as example:
+        while not database.exists() and example.poll() is None:
+            time.sleep(0.05)
+        os.killpg(example.pid, signal.SIGINT)  # as a terminal does
+        printed, complaints = example.communicate(timeout=60)
+    assert (example.returncode, printed, complaints) == (130, "", "")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(example.pid, 0)
+
+
+def test_a_directory_with_other_files_is_not_emptied(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    command = [sys.executable, "-m", "examples.orders", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "name another with --out" in done.stderr
+    assert (tmp_path / "mine").read_text() == "precious"

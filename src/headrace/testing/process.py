@@ -32,7 +32,10 @@ class BrokerProcess:
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         errors = (self.data.parent / f"{self.data.name}.stderr").open("a")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        # In a group of its own: a Ctrl-C at the terminal is for whoever started it, and they still need it to end well.
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, process_group=0
+        )
         errors.close()
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
