@@ -41,9 +41,7 @@ class Query(Running):
             return False
         now = time.monotonic()
         if self._again_at is None:
-            log.warning(
-                "%s: %s; starting again in %g s", self._connector.name, reason(str(error)), self._delay
-            )
+            log.warning("%s: %s; starting again in %g s", self._connector.name, _why(error), self._delay)
             self._again_at = now + self._delay
             self._delay = min(2 * self._delay, _LONGEST_DELAY)
         elif now >= self._again_at:
@@ -55,7 +53,7 @@ class Query(Running):
         error = self._query.exception()
         if error is None:
             return None
-        name, why = self._connector.name, _for_connectors(reason(str(error)))
+        name, why = self._connector.name, _why(error)
         return ConnectorError(why if why.startswith(f"{name} ") else f"{name} failed: {why}")
 
     def facts(self) -> dict[str, object]:
@@ -64,7 +62,7 @@ class Query(Running):
         if self._tally.rows > rows:
             self._failing_since, self._delay = None, _FIRST_DELAY
         error = None if self._again_at is None else self._query.exception()
-        return facts if error is None else {**facts, "waits_because": _for_connectors(reason(str(error)))}
+        return facts if error is None else {**facts, "waits_because": _why(error)}
 
     def stop(self) -> None:
         self._query.stop()
@@ -83,11 +81,13 @@ class Query(Running):
         return time.monotonic() - self._failing_since < self._retry_for
 
 
-def _for_connectors(sentence: str) -> str:
-    """Where Spark's users set an option, a connector has a setting or a command."""
+def _why(error: Exception) -> str:
+    """Without its full stop; where Spark's users set an option, a connector has a setting or a command."""
     from headrace.spark.read import IF_LOST, IF_RECREATED
 
+    sentence = reason(str(error))
     sentence = sentence.replace(IF_LOST, "To go on with what is there, start it once with --reset.")
-    return sentence.replace(
+    sentence = sentence.replace(
         IF_RECREATED, 'to read the new one from its beginning, set topic.recreated to "read".'
     )
+    return sentence.rstrip(".")

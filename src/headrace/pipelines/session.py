@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -43,6 +44,9 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
     # An error in a query is told in one sentence; PySpark would log it as well, with the whole stack.
     for chatty in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL + 1)
+    # Whoever ends this process may end Spark's at the same time; PySpark would print the stack of the lost connection.
+    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
     directory = root / ".headrace"
     directory.mkdir(exist_ok=True)
     log = directory / "spark.log"
