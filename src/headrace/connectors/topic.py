@@ -113,7 +113,7 @@ class Run:
 
     every: Seconds = setting("How often to look for more.", default=1.0, minimum=0)
     retry_for: Seconds = setting(
-        "How long to try again, with growing delays, while a sink's target does not answer.",
+        "How long to try again, with growing delays, while the cluster or a sink's target does not answer.",
         default=300.0,
         minimum=0,
     )
