@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headrace.cli import output, times
 from headrace.cli.fitting import Column, Facts, fit, screen
+from headrace.cli.redraw import redraw
 
 if TYPE_CHECKING:
     from headrace.connectors.state import Status
@@ -41,7 +42,7 @@ def show(*, json: bool) -> Iterator[Draw]:
             styles = [_STYLES.get(job["state"], "") for job in jobs]
             told = [_trouble(job) for job in jobs if troubles and job.get("error")]
             shown = screen(fit(COLUMNS, jobs, live.console.width), styles, troubles=told)
-            live.update(shown, refresh=True)
+            redraw(live, shown)
 
         yield draw
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.cli import output, times
 from headrace.cli.fitting import Column, Facts, details, fit, screen
+from headrace.cli.redraw import redraw
 
 if TYPE_CHECKING:
     from headrace.pipelines.progress import FlowStatus
@@ -46,7 +47,7 @@ def show(name: str, version: str | None, *, json: bool) -> Iterator[Draw]:
                 head=head,
                 troubles=[f"{flow['flow']}: {flow['error']}" for flow in flows if _is_in_trouble(flow)],
             )
-            live.update(shown, refresh=True)
+            redraw(live, shown)
 
         yield draw
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from headrace.cli import output, times
 from headrace.cli.group_view import LAG_HEADER, Look, headline, lag_rows
+from headrace.cli.redraw import redraw
 
 Looks = list[Look]
 
@@ -26,9 +27,9 @@ def watch(look: Callable[[], Looks], interval: float, *, json: bool) -> None:
     with Live(screen=False, auto_refresh=False) as live:
         while True:
             looks, now = look(), time.monotonic()
-            live.update(
+            redraw(
+                live,
                 Group(*(_table(one, _trend(before.get(one["group"]), now, one["lag"])) for one in looks)),
-                refresh=True,
             )
             before = {one["group"]: (now, one["lag"]) for one in looks}
             time.sleep(interval)
