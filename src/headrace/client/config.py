@@ -15,12 +15,15 @@ from typing import Literal
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.errors import ConfigError, explain, kafka_error
+from headrace.client.repeats import Repeats
 
 Delivery = Literal["at_most_once", "at_least_once", "exactly_once"]
 Config = str | Mapping[str, object] | None
 """Bootstrap servers as text, or a mapping of settings under Kafka's names."""
 
 log = logging.getLogger("headrace.client")
+connection_log = logging.getLogger("headrace.client.connection")
+connection_log.addFilter(Repeats())
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ def connection_settings(config: Config) -> dict[str, object]:
 
 def log_error(error: KafkaError) -> None:
     """librdkafka's word about the state of connections; what concerns a call is raised by the call."""
-    log.warning("%s", explain(error))
+    connection_log.warning("%s", explain(error))
 
 
 def config_error(cause: Exception) -> ConfigError:
@@ -169,7 +172,7 @@ def merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
 
 
 def _as_librdkafka(settings: Mapping[str, object], own: tuple[str, ...]) -> dict[str, object]:
-    ready: dict[str, object] = {"logger": log}
+    ready: dict[str, object] = {"logger": connection_log}
     for name, value in settings.items():
         if name in own:
             continue
