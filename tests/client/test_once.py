@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from headrace.client import ConfigError, MissingExtra, Record, Reject, Runner, TopicPartition, serializers
@@ -53,6 +56,18 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
         return sql
     redis = RedisStore(request.getfixturevalue("redis_server").client())
     return redis if request.param == "redis" else LayeredStore(redis, sql)
+
+
+def test_a_store_that_is_away_is_told_to_the_log_once_for_all_records(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nobody = Redis(unix_socket_path=str(tmp_path / "nobody"), retry=Retry(NoBackoff(), 0))
+    handle = Once("test", RedisStore(nobody))(lambda _: None)
+    for offset in range(3):
+        with pytest.raises(StoreUnavailable):
+            handle(record(f"r{offset}", offset))
+    [line] = caplog.messages
+    assert line.startswith("Redis does not answer")
 
 
 def test_ids_come_from_headers_keys_fields_or_the_position() -> None:

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from headrace.client.errors import ConfigError
 from headrace.client.handlers import check_done, is_async
 from headrace.client.once.ids import IdOf, fitted
+from headrace.client.once.store import telling
 from headrace.client.once.tables import (
     KEY,
     create,
@@ -113,6 +114,7 @@ class SqlOnce:
             )
 
         @functools.wraps(handler)
+        @telling()
         def handle(record: Record[K, V]) -> R | None:
             with reachable():
                 connection = self._engine.connect()

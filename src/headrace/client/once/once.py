@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, overload
 from headrace.client.errors import ConfigError
 from headrace.client.handlers import check_done, is_async
 from headrace.client.once.ids import IdOf, from_header
-from headrace.client.once.store import AlreadyRunning, Store, StoreUnavailable
+from headrace.client.once.store import AlreadyRunning, Store, StoreUnavailable, telling
 from headrace.client.record import Record
 from headrace.client.to_the_end import to_the_end
 
@@ -123,6 +123,7 @@ class Once:
         if claim is not None:
             await to_the_end(asyncio.to_thread(step, claim))
 
+    @telling()
     def _begin(self, record: Record[Any, Any]) -> _Held | None:
         """Our claim; None when the record has been handled already."""
         identity = self._id_of(record)

@@ -6,10 +6,17 @@ died. A store that cannot be asked raises StoreUnavailable; it never guesses.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from headrace.client.errors import TryLater
+from headrace.client.repeats import Repeats
+
+log = logging.getLogger("headrace.client.once.store")
+log.addFilter(Repeats())
 
 
 class StoreUnavailable(TryLater):
@@ -18,6 +25,16 @@ class StoreUnavailable(TryLater):
 
 class AlreadyRunning(TryLater):
     """Somebody else is handling a record with this id, or died doing so and their lease has not run out."""
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """A store that is away is told to the log: the records wait for as long as it takes, and nothing else says why."""
+    try:
+        yield
+    except StoreUnavailable as away:
+        log.warning("%s", away)
+        raise
 
 
 @dataclass(frozen=True, slots=True)
