@@ -38,6 +38,12 @@ def test_lag_is_counted_in_records_and_in_seconds(
         assert caught_up.trend < 0
 
 
+def test_nobody_knows_how_far_a_group_is_that_has_committed_nothing(bootstrap: str, group: str) -> None:
+    with LagMonitor(bootstrap) as monitor:
+        lag = monitor.measure(group)
+        assert (lag.records, lag.state, lag.seconds_to_catch_up) == (0, "unknown", None)
+
+
 def test_topics_without_a_commit_are_behind_by_all_they_hold(
     bootstrap: str, admin: Admin, new_topic: NewTopic, group: str
 ) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from headrace.client import ConfigError, Consumer, Producer
 from headrace.client.config import connection_settings, consumer_settings, producer_settings
+from headrace.client.repeats import Repeats
 
 SERVERS = "127.0.0.1:1"
 
@@ -116,3 +119,22 @@ def test_a_second_client_is_let_in_the_same_way() -> None:
         "client.id": "billing",
     }
     assert connection_settings({**settings, "group.id": "g", "linger.ms": 5}) == settings
+
+
+def test_a_consumer_that_was_given_nothing_to_read_says_so() -> None:
+    with (
+        Consumer(SERVERS, group_id="g") as consumer,
+        pytest.raises(ConfigError, match="subscribe or assign first"),
+    ):
+        consumer.poll(0)
+
+
+def test_a_broker_that_stays_away_is_told_once_in_a_while() -> None:
+    def told(text: str, at: float) -> bool:
+        return repeats.filter(logging.makeLogRecord({"msg": text, "created": at}))
+
+    repeats = Repeats()
+    assert told("broker 1: refused (after 0ms in state CONNECT)", 100.0)
+    assert not told("broker 1: refused (after 1ms in state CONNECT)", 100.1)
+    assert told("broker 2: refused (after 0ms in state CONNECT)", 100.2)
+    assert told("broker 1: refused (after 0ms in state CONNECT)", 131.0)

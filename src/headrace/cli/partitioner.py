@@ -71,7 +71,7 @@ def simulate(
     else:
         sample = {b"key-%d" % number for number in range(keys)}
     if not sample:
-        raise Failure("There are no keys to place.")
+        raise Failure("There are no keys to place; give --partitions alone to try it with made-up ones.")
     assert partitions is not None
     results = {name: run(named(name), sample, partitions, to) for name in KEYED}
     if json:

@@ -116,6 +116,8 @@ class Consumer(PositionedConsumer, Generic[K, V]):
     def fetch(self, timeout: float, max_records: int) -> list[Record[K, V]]:
         """Records, without counting them as given to the program: ``hand_out`` does that."""
         self._check_process()
+        if not self._chosen and not self._closed:
+            raise ConfigError("this consumer has nothing to read: call subscribe or assign first")
         self._raise_waiting()
         self._settle_doubt()
         messages: list[Message] = []

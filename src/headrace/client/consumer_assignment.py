@@ -32,6 +32,7 @@ class AssignedConsumer(ABC):
         self._just_gone: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
         self._callback_error: Exception | None = None
+        self._chosen = False
         try:
             self.librdkafka = confluent_kafka.Consumer(
                 {"error_cb": log_error, **settings.librdkafka, "on_commit": self._on_commit}
@@ -81,6 +82,7 @@ class AssignedConsumer(ABC):
             self._call_back(on_lost or on_revoke, gone)
             self._forget(gone)
 
+        self._chosen = True
         try:
             self.librdkafka.subscribe(list(topics), on_assign=assigned, on_revoke=revoked, on_lost=lost)
         except KafkaException as error:
@@ -91,6 +93,7 @@ class AssignedConsumer(ABC):
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]] | Offsets) -> None:
         """Read exactly these partitions, without sharing; a mapping also says from which offsets."""
+        self._chosen = True
         starts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, None)
         wanted = {TopicPartition(*partition): offset for partition, offset in starts.items()}
         self._forget(self._assigned - wanted.keys())

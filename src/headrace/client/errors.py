@@ -162,6 +162,7 @@ _REMEDIES = {
     KafkaError.NOT_ENOUGH_REPLICAS: "fewer in-sync replicas than min.insync.replicas; bring a broker back",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic first, or allow auto.create.topics.enable",
     KafkaError._UNKNOWN_TOPIC: "create the topic first, or allow auto.create.topics.enable",
+    KafkaError.TOPIC_EXCEPTION: "a topic's name has up to 249 letters, digits, dots, underscores and hyphens",
     KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions",
     KafkaError.INVALID_REPLICATION_FACTOR: "ask for at most as many replicas as there are live brokers",
     KafkaError.ILLEGAL_GENERATION: (

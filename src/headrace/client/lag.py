@@ -55,9 +55,9 @@ class GroupLag:
 
     @property
     def seconds_to_catch_up(self) -> float | None:
-        """How long the group needs at this pace; None when it is not catching up."""
+        """How long the group needs at this pace; None when it is not catching up, or has nothing to read."""
         if self.records == 0:
-            return 0.0
+            return 0.0 if self.partitions else None
         return None if self.trend is None or self.trend >= 0 else self.records / -self.trend
 
 
@@ -98,8 +98,8 @@ class LagMonitor:
             for each in partitions
         )
         trend, consumed = self._trend(group_id, now, measured, starts)
-        records = sum(each.records for each in measured)
-        return GroupLag(group_id, now, measured, _state(records, trend, consumed), trend, consumed)
+        state = _state(sum(each.records for each in measured), trend, consumed) if measured else "unknown"
+        return GroupLag(group_id, now, measured, state, trend, consumed)
 
     def close(self) -> None:
         self._consumer.close()

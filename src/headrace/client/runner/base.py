@@ -151,7 +151,7 @@ class BaseRunner(ABC, Generic[K, V, R]):
         delay = self._retry.next_delay(task.attempt, task.calls, error)
         self._tell("failed", task.record, task.attempt, error, delay)
         if delay is None:
-            log.warning("%s failed for good after %d attempts: %r", task.record, task.attempt, error)
+            log.warning("%s failed for good at attempt %d: %r", task.record, task.attempt, error)
             task.giving_up = error
         else:
             log.info("%s failed (attempt %d), again in %.1f s: %r", task.record, task.attempt, delay, error)
