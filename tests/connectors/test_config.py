@@ -67,10 +67,16 @@ def test_an_unknown_type_is_named_with_the_nearest_known_one():
     ]
 
 
+def test_a_module_that_would_hide_one_of_pythons_own_is_told():
+    (problem,) = problems({"topic": {"name": "t"}, "source": {"type": "numbers:Numbers"}})
+    assert "numbers is a module of Python's own: give yours another name" in problem
+
+
 def test_a_type_of_somebody_else_is_given_by_module_and_class():
-    assert "has no Nothing" in problems({"topic": {"name": "t"}, "source": {"type": "json:Nothing"}})[0]
+    assert "has no Nothing" in problems({"topic": {"name": "t"}, "source": {"type": "pytest:Nothing"}})[0]
     assert (
-        "not a subclass of Source" in problems({"topic": {"name": "t"}, "source": {"type": "json:loads"}})[0]
+        "not a subclass of Source"
+        in problems({"topic": {"name": "t"}, "source": {"type": "pytest:raises"}})[0]
     )
     assert "cannot be loaded" in problems({"topic": {"name": "t"}, "source": {"type": "no_such:Thing"}})[0]
 

@@ -6,6 +6,7 @@ Modules are imported when they are asked for, so that a missing library concerns
 from __future__ import annotations
 
 import importlib
+import sys
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Literal
@@ -51,6 +52,12 @@ def find(direction: Direction, name: str) -> type[Connector]:
             f"did you mean {near[0]}?" if near else f"choose {', '.join(sorted(names))}, or give module:Class"
         )
         raise ConfigError([f"{direction}.type is {name!r}, which is no {direction} known here; {hint}"])
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        raise ConfigError(
+            [
+                f"{direction}.type is {name!r}, but {module} is a module of Python's own: give yours another name"
+            ]
+        )
     try:
         found = getattr(importlib.import_module(module), attribute)
     except ImportError as error:
