@@ -103,7 +103,7 @@ def test_healing_forgets_what_is_left(headrace_broker, headrace_topic):
 
 
 def test_a_wrong_name_gets_a_sentence(headrace_broker):
-    with pytest.raises(ValueError, match=r"No API is called Prodce\. Did you mean produce\?"):
+    with pytest.raises(ValueError, match=r"No API is called Prodce\. Did you mean Produce\?"):
         headrace_broker.faults.drop("Prodce")
     with pytest.raises(ValueError, match="Kafka has no error NOT_A_THING"):
         headrace_broker.faults.error("Produce", "NOT_A_THING")

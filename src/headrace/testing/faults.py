@@ -168,5 +168,6 @@ def _key_of(api: str) -> int:
         from difflib import get_close_matches
 
         near = get_close_matches(name, [each.name for each in APIS.values()], 1)
-        raise ValueError(f"No API is called {api}." + (f" Did you mean {near[0]}?" if near else ""))
+        hint = f" Did you mean {near[0].title().replace('_', '')}?" if near else ""
+        raise ValueError(f"No API is called {api}.{hint}")
     return found.key
