@@ -44,7 +44,9 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
     # An error in a query is told in one sentence; PySpark would log it as well, with the whole stack.
     for chatty in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL + 1)
-    # Whoever ends this process may end Spark's at the same time; PySpark would print the stack of the lost connection.
+    # Whoever ends this process may end Spark's at the same time: PySpark would print the stack of the lost connection,
+    # and py4j log it, in the root's name.
+    logging.getLogger().addFilter(_is_not_of_py4j)
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         server.handle_error = lambda *_: None  # type: ignore[method-assign]
     directory = root / ".headrace"
@@ -55,6 +57,10 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
             return builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
         raise why(error, log) from error
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return record.module != "java_gateway"
 
 
 @contextmanager
