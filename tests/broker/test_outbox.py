@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import uvloop
 
+from headrace.broker.fairness import Fairness, Share
 from headrace.broker.outbox import Outbox
 from headrace.log.files import Files
 from headrace.log.slice import LogSlice
@@ -38,7 +39,7 @@ async def outbox_to_a_peer(disk, failures, drained=lambda: None):
         transport.abort()
 
     try:
-        yield Outbox(transport, disk, drained, failed)
+        yield Outbox(transport, disk, drained, failed, Share(Fairness()))
     finally:
         transport.abort()
         theirs.close()
@@ -106,7 +107,7 @@ async def test_a_file_is_sent_by_the_kernel_to_a_peer_that_reads_slowly(tmp_path
         resume_writing = staticmethod(lambda: box.resume())
 
     transport, _ = await loop.create_connection(Peer, sock=ours)
-    box = Outbox(transport, disk, drained.set, pytest.fail, socket=ours.fileno())
+    box = Outbox(transport, disk, drained.set, pytest.fail, Share(Fairness()), socket=ours.fileno())
     parts = [b"head", LogSlice(handle, 0, 1_000_000, 0, 1), b"middle"]
     parts += [LogSlice(handle, 1_000_000, 1_990_000, 0, 1), LogSlice(handle, 2_990_000, 10_000, 0, 1)]
     box.send_parts(parts)
@@ -131,7 +132,7 @@ def test_an_answer_for_a_peer_that_has_gone_is_dropped(disk):
                 lost.set_result(None)
 
         transport, _ = await asyncio.get_running_loop().create_connection(Peer, sock=ours)
-        outbox = Outbox(transport, disk, lambda: None, lambda error: None)
+        outbox = Outbox(transport, disk, lambda: None, lambda error: None, Share(Fairness()))
         theirs.close()
         await lost
         outbox.send(b"reply")

@@ -1,4 +1,4 @@
-"""No connection holds the loop: after a megabyte, read or written, the others have their turn."""
+"""No connection holds the loop, and those that move much give way to those that ask little."""
 
 import asyncio
 import struct
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from headrace.broker import connection, outbox
 from headrace.broker.buffers import BufferBudget
 from headrace.broker.connection import Connection
+from headrace.broker.fairness import LONG_TURN, LONGEST_PAUSE, SHORT_TURN, Fairness, Share
 from headrace.broker.outbox import Outbox
 from headrace.log.files import FileHandle, Files
 from headrace.replica.turn import Turn
@@ -60,10 +60,10 @@ async def test_a_long_reply_goes_on_in_later_turns(tmp_path, disk):
     path.write_bytes(content)
     peer = Greedy()
     drained = asyncio.Event()
-    box = Outbox(peer, disk, drained.set, pytest.fail)
+    box = Outbox(peer, disk, drained.set, pytest.fail, Share(Fairness()))
     handle = Files().open(str(path))
     box.send_parts([Slice(handle, 0, len(content))])
-    assert len(peer.taken) == outbox.TURN
+    assert len(peer.taken) == 2 * SHORT_TURN
     assert box.blocked
     await asyncio.wait_for(drained.wait(), 30)
     assert peer.taken == content
@@ -79,6 +79,7 @@ class Server:
         self._disk = disk
         self.budget = BufferBudget(64 * MEGABYTE)
         self.turn = Turn()
+        self.fairness = Fairness()
         self.served = 0
 
     def opened(self, connection):
@@ -88,7 +89,7 @@ class Server:
         pass
 
     def make_outbox(self, connection, transport):
-        return Outbox(transport, self._disk, connection.parse, pytest.fail)
+        return Outbox(transport, self._disk, connection.parse, pytest.fail, connection.share)
 
     def dispatch(self, connection, frame):
         self.served += 1
@@ -113,8 +114,76 @@ async def test_a_flood_of_requests_is_read_in_turns(disk):
             client.buffer_updated(len(piece))
             position += len(piece)
             read_this_turn += len(piece)
-        assert read_this_turn < 2 * connection.TURN
+        assert read_this_turn < 2 * LONG_TURN
         turns += 1
         await asyncio.sleep(0)
     assert server.served == 5000
     assert turns > 4
+
+
+class Time:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def turn(share, seconds=0.001):
+    """Move much until the turn is over; how much that was."""
+    moved = 0
+    while True:
+        moved += SHORT_TURN // 4
+        share._fairness.now.now += seconds / 4
+        if share.spend(SHORT_TURN // 4):
+            share.give_way(lambda: None)
+            return moved
+
+
+async def late(fairness, seconds, times=60):
+    """The loop takes so long to come to the next turn, many times over."""
+    for _ in range(times):
+        fairness.next_turn(lambda: None, 0.0)
+        fairness.now.now += seconds
+        await asyncio.sleep(0)
+
+
+async def test_who_moves_much_has_long_turns_and_no_pause_while_nobody_asks_little():
+    fairness = Fairness(Time())
+    one, other = Share(fairness), Share(fairness)
+    for share in (one, other, one, other):
+        turn(share)  # at first nobody knows that it moves much
+    fairness.light_until = 0.0
+    assert [turn(one), turn(other)] == [LONG_TURN, LONG_TURN]
+    await late(fairness, 0.002, 20)
+    assert [turn(one), turn(other)] == [LONG_TURN, LONG_TURN]
+    assert fairness.pause() == 0
+
+
+async def test_who_moves_much_gives_way_to_who_asks_little_when_the_loop_is_late():
+    fairness = Fairness(Time())
+    much, little = Share(fairness), Share(fairness)
+    turn(much)
+    turn(much)
+    assert not little.spend(100)
+    assert turn(much) == SHORT_TURN
+    assert fairness.pause() == 0  # it is not late
+    await late(fairness, 0.001)
+    assert not little.spend(100)
+    assert fairness.pause() == 0.002
+    await late(fairness, 1.0)
+    assert not little.spend(100)
+    assert fairness.pause() == LONGEST_PAUSE
+    fairness.now.now += 1.0  # nobody has asked for a while
+    assert fairness.pause() == 0
+
+
+async def test_who_moves_little_in_a_long_time_has_no_pause():
+    fairness = Fairness(Time())
+    await late(fairness, 1.0)
+    share, began = Share(fairness), asyncio.get_running_loop().time()
+    for _ in range(3):
+        assert turn(share, seconds=1.0) == SHORT_TURN
+    assert not share.spend(1)
+    assert fairness.pause() == LONGEST_PAUSE  # for others
+    assert asyncio.get_running_loop().time() < began + 1

@@ -12,6 +12,7 @@ import logging
 from typing import Protocol, cast
 
 from headrace.broker.buffers import BufferBudget
+from headrace.broker.fairness import Fairness, Share
 from headrace.broker.outbox import Outbox
 from headrace.replica.turn import Turn
 from headrace.wire.codec import WireError
@@ -21,8 +22,6 @@ log = logging.getLogger("headrace.network")
 
 SMALL = 16 * 1024
 LARGE_STEP = 1024 * 1024
-TURN = 1024 * 1024
-"""Bytes after which a connection lets the others have their turn; the loop would read 32 times as much at once."""
 MOST_WAITING = 1000
 """Replies that may wait for replicas on one connection before it is no longer read."""
 
@@ -33,6 +32,7 @@ class Listener(Protocol):
     name: str
     max_request_bytes: int
     budget: BufferBudget
+    fairness: Fairness
     turn: Turn
 
     def opened(self, connection: Connection) -> bool:
@@ -58,13 +58,13 @@ class Connection(asyncio.BufferedProtocol):
         "_parsing",
         "_reading_paused",
         "_start",
-        "_taken",
         "_view",
         "last_active",
         "muted",
         "outbox",
         "peer_host",
         "principal",
+        "share",
         "software_name",
         "software_version",
         "transport",
@@ -79,9 +79,9 @@ class Connection(asyncio.BufferedProtocol):
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
-        self._taken = 0
         self._reading_paused = False
         self._parsing = False
+        self.share = Share(listener.fairness)
         self.muted = False
         self.principal = "User:ANONYMOUS"
         self.peer_host = ""
@@ -121,12 +121,9 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._end += nbytes
         self.parse()
-        self._taken += nbytes
-        if self._taken >= TURN:
-            self._taken = 0
-            if not self._reading_paused and not self.transport.is_closing():
-                self._pause_reading()
-                asyncio.get_running_loop().call_soon(self.parse)  # which reads on when there is room
+        if self.share.spend(nbytes) and not self._reading_paused and not self.transport.is_closing():
+            self._pause_reading()
+            self.share.give_way(self.parse)  # which reads on when there is room
 
     def eof_received(self) -> bool:
         return False

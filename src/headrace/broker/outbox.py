@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
+from headrace.broker.fairness import Share
 from headrace.wire.fetch import Part, Slice
 
 PIECE = 128 * 1024
@@ -26,8 +27,6 @@ LEAST_SENT = 32 * 1024
 """Below this, copying costs less than asking the kernel."""
 FEELER = 16 * 1024
 """What is written to a peer that is full, so that the transport tells when there is room again."""
-TURN = 1024 * 1024
-"""Bytes after which a reply goes on in the loop's next turn, so that no reader holds up the others."""
 GATHER_MOST = 8 * 1024
 """How much of small replies may be held back while more requests are being served."""
 
@@ -65,6 +64,7 @@ class Outbox:
         disk: Executor,
         on_drained: Callable[[], None],
         on_failure: Callable[[OSError], None],
+        share: Share,
         pieces: Pieces | None = None,
         socket: int | None = None,
     ) -> None:
@@ -76,6 +76,7 @@ class Outbox:
         self._disk = disk
         self._on_drained = on_drained
         self._on_failure = on_failure
+        self._share = share
         self._pieces = pieces or Pieces()
         self._replies: deque[Reply] = deque()
         self._parts: deque[Part] = deque()
@@ -165,7 +166,6 @@ class Outbox:
         if self._reading or self._yielded or self._closed:
             return
         self._write_gathered()
-        written = 0
         while not self._paused:
             if not self._parts:
                 if not self._replies or self._replies[0].parts is None:
@@ -175,9 +175,10 @@ class Outbox:
             count = self._write_piece()
             if count is None:
                 return
-            if (written := written + count) >= TURN and self._parts:
+            # Sending costs half of what receiving, checking and writing does.
+            if self._share.spend(count // 2) and self._parts:
                 self._yielded = True
-                asyncio.get_running_loop().call_soon(self._go_on)
+                self._share.give_way(self._go_on)
                 return
         if not self.blocked:
             self._on_drained()

@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 from headrace.broker.buffers import BufferBudget
 from headrace.broker.connection import Connection
 from headrace.broker.dispatch import Dispatcher
+from headrace.broker.fairness import Fairness
 from headrace.broker.outbox import Outbox, Pieces
 from headrace.clock import Clock, Timer
 
@@ -47,6 +48,7 @@ class Server:
         self.disk = disk
         self.dispatcher = dispatcher
         self.budget = BufferBudget(limits.buffer_bytes)
+        self.fairness = Fairness()
         self.pieces = Pieces()
         self.connections: set[Connection] = set()
         self._per_host: dict[str, int] = {}
@@ -117,6 +119,7 @@ class Acceptor:
         self.name = name
         self.max_request_bytes = server.limits.max_request_bytes
         self.budget = server.budget
+        self.fairness = server.fairness
         self.turn = server.dispatcher.turn
         self._server = server
         self.dispatch = server.dispatcher.dispatch
@@ -133,4 +136,7 @@ class Acceptor:
             connection.cut(f"a log file could not be read: {error}")
 
         socket = transport.get_extra_info("socket").fileno()
-        return Outbox(transport, self._server.disk, connection.parse, failed, self._server.pieces, socket)
+        server = self._server
+        return Outbox(
+            transport, server.disk, connection.parse, failed, connection.share, server.pieces, socket
+        )
