@@ -66,8 +66,9 @@ def test_a_store_that_is_away_is_told_to_the_log_once_for_all_records(
     for offset in range(3):
         with pytest.raises(StoreUnavailable):
             handle(record(f"r{offset}", offset))
-    [line] = caplog.messages
+    [line] = [each.getMessage() for each in caplog.records if each.name == "headrace.client.once.store"]
     assert line.startswith("Redis does not answer")
+    assert str(tmp_path) in line
 
 
 def test_ids_come_from_headers_keys_fields_or_the_position() -> None:
