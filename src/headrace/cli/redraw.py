@@ -30,5 +30,5 @@ def _undisturbed() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for each in came[:1]:
-        signal.raise_signal(each)
+    if came:
+        signal.raise_signal(came[0])
