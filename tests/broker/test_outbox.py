@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import uvloop
 
-from headrace.broker.fairness import Fairness, Share
+from headrace.broker.fairness import SHORT_TURN, Fairness, Share
 from headrace.broker.outbox import Outbox
 from headrace.log.files import Files
 from headrace.log.slice import LogSlice
@@ -92,6 +92,52 @@ async def test_a_reply_that_ends_in_nothing_drains_all_the_same(tmp_path, disk):
         outbox.send_parts([LogSlice(file, 0, 1000, 0, 1), b""])
         await asyncio.wait_for(drained.wait(), 30)
         assert not outbox.blocked
+
+
+class Sent:
+    """A file that counts what the kernel sent of it."""
+
+    def __init__(self, handle):
+        self._handle = handle
+        self.by_the_kernel = 0
+
+    def read_into(self, buffer, position, *, nowait=False):
+        return self._handle.read_into(buffer, position, nowait=nowait)
+
+    def is_cached(self, position, size):
+        return self._handle.is_cached(position, size)
+
+    def send_to(self, socket, position, size):
+        count = self._handle.send_to(socket, position, size)
+        self.by_the_kernel += count
+        return count
+
+
+@pytest.mark.parametrize("others_ask_little", [True, False])
+async def test_who_moves_much_while_others_ask_little_gets_files_from_the_kernel(
+    tmp_path, disk, others_ask_little
+):
+    content = os.urandom(100_000)
+    (tmp_path / "segment.log").write_bytes(content)
+    file = Sent(Files().open(str(tmp_path / "segment.log")))
+    fairness = Fairness(lambda: 0.01)
+    share = Share(fairness)
+    share.spend(SHORT_TURN)
+    if others_ask_little:
+        Share(fairness).spend(100)
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+    box = Outbox(transport, disk, lambda: None, pytest.fail, share, socket=ours.fileno())
+    box.send_parts([b"head", LogSlice(file, 0, 100_000, 0, 1), b"tail"])
+    received = b""
+    while len(received) < 100_008:
+        received += await loop.sock_recv(theirs, 70_000)
+    assert received == b"head" + content + b"tail"
+    assert file.by_the_kernel == (100_000 if others_ask_little else 0)
+    transport.abort()
+    theirs.close()
 
 
 async def test_a_file_is_sent_by_the_kernel_to_a_peer_that_reads_slowly(tmp_path, disk):

@@ -63,7 +63,7 @@ async def test_a_long_reply_goes_on_in_later_turns(tmp_path, disk):
     box = Outbox(peer, disk, drained.set, pytest.fail, Share(Fairness()))
     handle = Files().open(str(path))
     box.send_parts([Slice(handle, 0, len(content))])
-    assert len(peer.taken) == 2 * SHORT_TURN
+    assert len(peer.taken) == 4 * SHORT_TURN
     assert box.blocked
     await asyncio.wait_for(drained.wait(), 30)
     assert peer.taken == content
@@ -166,16 +166,22 @@ async def test_who_moves_much_gives_way_to_who_asks_little_when_the_loop_is_late
     turn(much)
     turn(much)
     assert not little.spend(100)
+    assert much.hurried
+    assert not little.hurried
     assert turn(much) == SHORT_TURN
     assert fairness.pause() == 0  # it is not late
-    await late(fairness, 0.001)
+    await late(fairness, 0.00025)
     assert not little.spend(100)
     assert fairness.pause() == 0.002
     await late(fairness, 1.0)
     assert not little.spend(100)
     assert fairness.pause() == LONGEST_PAUSE
-    fairness.now.now += 1.0  # nobody has asked for a while
+    turn(much)
+    turn(much)
+    assert much.hurried
+    fairness.light_until = 0.0  # nobody has asked for a while
     assert fairness.pause() == 0
+    assert not much.hurried
 
 
 async def test_who_moves_little_in_a_long_time_has_no_pause():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.wire.batch import parse_header
 from headrace.wire.errors import KafkaError
-from headrace.wire.raw_records import pick_records, read_keys
+from headrace.wire.raw_records import iterate_raw, pick_records, plainly_keyed, read_keys
 from headrace.wire.records import BatchBuilder, decode_records, read_payload
 
 DATA = st.none() | st.binary(max_size=300)
@@ -61,6 +61,24 @@ def test_damaged_records_are_refused_or_walked_within_their_bytes(records, data)
     ):
         with contextlib.suppress(KafkaError):
             walk()
+    if plainly_keyed(bytes(damaged), len(records)):
+        closer = list(iterate_raw(bytes(damaged), len(records)))
+        assert [offset_delta for _, _, _, offset_delta, *_ in closer] == list(range(len(records)))
+        assert all(key_length >= 0 for _, _, _, _, _, key_length, *_ in closer)
+
+
+SHORT = st.lists(
+    st.tuples(st.integers(0, 5000), st.binary(max_size=63), st.none() | st.binary(max_size=5000))
+)
+
+
+@given(SHORT, st.data())
+def test_a_look_is_enough_to_see_that_all_have_keys(rest, data):
+    first = (0, b"k", b"v")
+    records = [first, *rest]
+    assert plainly_keyed(payload_of(records)[1], len(records))
+    records.insert(data.draw(st.integers(0, len(records))), (0, None, b"v"))
+    assert not plainly_keyed(payload_of(records)[1], len(records))
 
 
 def test_what_follows_the_last_record_is_not_overlooked():

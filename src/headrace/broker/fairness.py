@@ -2,9 +2,9 @@
 
 A connection has the loop for a turn of so many bytes, then the others are served. While some of them ask little (a
 record now and then, a heartbeat), turns are shorter, and a connection that moves much pauses between its turns for
-twice as long as the loop is late. A loop that is late shares its cores with busy processes: working without a rest it would
-wait for their time slices, and every small request with it; after a rest the kernel lets it run at once. On a machine
-with a core to spare the loop is not late, and nobody pauses.
+eight times as long as the loop is late. A loop that is late shares its cores with busy processes: working without a rest
+it would wait for their time slices, and every small request with it; after a rest the kernel lets it run at once. On a
+machine with a core to spare the loop is not late, and nobody pauses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Fairness:
 
     def pause(self) -> float:
         """Seconds that a connection that moves much waits now for its next turn."""
-        return round(min(2 * self._lateness, LONGEST_PAUSE), 3) if self.now() < self.light_until else 0.0
+        return round(min(8 * self._lateness, LONGEST_PAUSE), 3) if self.now() < self.light_until else 0.0
 
     def next_turn(self, go_on: Callable[[], None], pause: float) -> None:
         loop, due = asyncio.get_running_loop(), self.now() + pause
@@ -58,6 +58,12 @@ class Share:
         self._spent = 0
         self._began = 0.0
         self._heavy_until = 0.0
+
+    @property
+    def hurried(self) -> bool:
+        """This connection moves much while others ask little: what costs the loop least is best."""
+        now = self._fairness.now()
+        return now < self._heavy_until and now < self._fairness.light_until
 
     def spend(self, count: int) -> bool:
         """Count bytes that were moved; True when the turn is over."""

@@ -3,7 +3,9 @@
 A reply may be ready later than the ones behind it (acks=all waits for replicas); it keeps its place. Slices of log
 files are read piece by piece, each written at once so that the client already receives while the next is read. A large
 reply, of many partitions, goes from the page cache to the socket inside the kernel: that takes half the broker's time,
-and its reader, who has to fetch it from memory instead of a warm cache, is busy with the other partitions anyway.
+and its reader, who has to fetch it from memory instead of a warm cache, is busy with the other partitions anyway. So does
+every slice for a peer that moves much while others ask little: copying pages that just came from a disk can take most of
+the loop's time.
 A piece that is not in the page cache is read by a thread, so the loop never waits for a disk; and nothing is read
 while the peer's window is full, so a slow reader costs no memory.
 """
@@ -175,8 +177,8 @@ class Outbox:
             count = self._write_piece()
             if count is None:
                 return
-            # Sending costs half of what receiving, checking and writing does.
-            if self._share.spend(count // 2) and self._parts:
+            # Sending costs a quarter to a half of what receiving, checking and writing does.
+            if self._share.spend(count // 4) and self._parts:
                 self._yielded = True
                 self._share.give_way(self._go_on)
                 return
@@ -198,8 +200,9 @@ class Outbox:
         """
         most = PIECE
         part = self._parts[0]
-        if self._large and self._socket is not None and not isinstance(part, bytes | bytearray):
-            sent = self._send_slice(part, self._socket)
+        socket = self._socket if self._large or self._share.hurried else None
+        if socket is not None and not isinstance(part, bytes | bytearray):
+            sent = self._send_slice(part, socket)
             if sent:
                 return sent
             if sent is not None:
@@ -220,6 +223,8 @@ class Outbox:
                 filled += len(part)
                 self._parts.popleft()
                 continue
+            if filled and socket is not None and part.size >= LEAST_SENT:
+                break
             size = min(most - filled, part.size - self._position)
             assert part.handle is not None
             try:

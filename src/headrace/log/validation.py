@@ -20,7 +20,7 @@ from headrace.wire.batch import (
 )
 from headrace.wire.compression import DEFAULT_LIMIT, Codec
 from headrace.wire.errors import ErrorCode, KafkaError
-from headrace.wire.raw_records import iterate_raw
+from headrace.wire.raw_records import iterate_raw, plainly_keyed
 from headrace.wire.records import BatchBuilder, Record, decode_records, read_payload
 
 
@@ -82,6 +82,8 @@ def inspect_batch(
 
 def _check_keys(batch: memoryview, header: BatchHeader, limit: int) -> None:
     payload = read_payload(batch, header, limit)
+    if plainly_keyed(payload, header.records_count):
+        return
     without_key = []
     for index, raw in enumerate(iterate_raw(payload, header.records_count)):
         _, _, _, offset_delta, _, key_length, _, _, _ = raw

@@ -153,6 +153,58 @@ def read_keys(payload: bytes, count: int) -> tuple[list[bytes | None], bool]:
     return keys, in_order
 
 
+def plainly_keyed(payload: bytes, count: int) -> bool:
+    """Whether these are `count` whole records that all have keys and whose offset deltas count up from 0.
+
+    False says only that it takes a closer look: a varint is longer than nearly all are, or something is wrong.
+    """
+    position, end = 0, len(payload)
+    try:
+        for number in range(count):
+            value = payload[position]
+            if value < 0x80:
+                position += 1
+            elif (second := payload[position + 1]) < 0x80:
+                value = value & 0x7F | second << 7
+                position += 2
+            else:
+                return False
+            if value & 1:
+                return False
+            record_end = position + (value >> 1)
+            position += 2 if payload[position + 1] < 0x80 else 3
+            if payload[position - 1] >= 0x80:
+                return False
+            value = payload[position]
+            if value >= 0x80:
+                position += 1
+                if (second := payload[position]) >= 0x80:
+                    return False
+                value = value & 0x7F | second << 7
+            key_length = payload[position + 1]
+            if value != 2 * number or key_length & 0x81:
+                return False
+            position += 2 + (key_length >> 1)
+            value = payload[position]
+            if value < 0x80:
+                position += 1
+            elif (second := payload[position + 1]) < 0x80:
+                value = value & 0x7F | second << 7
+                position += 2
+            else:
+                return False
+            if not value & 1:
+                position += value >> 1
+            elif value > 1:
+                return False
+            if position > record_end:
+                return False
+            position = record_end
+    except IndexError:
+        return False
+    return position == end
+
+
 def pick_records(payload: bytes, numbers: Sequence[int]) -> list[bytes]:
     """The records with these numbers, counted from 0 in the order they have in the payload, each with its length in
     front; the others are passed over by their length alone. For a payload whose keys have been read."""
