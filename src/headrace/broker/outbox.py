@@ -4,7 +4,7 @@ A reply may be ready later than the ones behind it (acks=all waits for replicas)
 files are read piece by piece, each written at once so that the client already receives while the next is read. A large
 reply, of many partitions, goes from the page cache to the socket inside the kernel: that takes half the broker's time,
 and its reader, who has to fetch it from memory instead of a warm cache, is busy with the other partitions anyway. So does
-every slice for a peer that moves much while others ask little: copying pages that just came from a disk can take most of
+every slice for a peer that moves much while others ask little: copying pages that just came from a disk took a third of
 the loop's time.
 A piece that is not in the page cache is read by a thread, so the loop never waits for a disk; and nothing is read
 while the peer's window is full, so a slow reader costs no memory.
