@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
 from bench.report import number
-from bench.results import PartResult
+from bench.results import PartResult, opponents
 from bench.rows import Row
 
 _WIDTH, _LEFT, _RIGHT, _LINE, _TOP = 960, 430, 120, 24, 64
@@ -36,10 +36,17 @@ def chart(results: Mapping[str, PartResult]) -> str:
     plot = _WIDTH - _LEFT - _RIGHT
     zero = _LEFT + plot * max(-least, 0.0) / span
     height = _TOP + _LINE * len(entries) + 24
+    versions = " and ".join(opponents(results.values()))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif">',
         f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
-        _text(16, 26, "Headrace compared with Apache Kafka 4.1.0, same machine, same run", 16, weight="600"),
+        _text(
+            16,
+            26,
+            f"Headrace compared with Apache Kafka {versions}, same machine, same run",
+            16,
+            weight="600",
+        ),
         _text(
             16,
             46,

@@ -13,7 +13,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILD = HERE / "build"
-KAFKA_VERSION = "4.1.0"
+# The one place that names the version of Apache Kafka; the build file takes it from here.
+KAFKA_VERSION = "4.3.0"
 
 
 class Missing(Exception):
@@ -79,6 +80,7 @@ def need_packages(needs: Iterable[Need]) -> None:
     by_hand = f"install what is missing and run this again: apt-get install {' '.join(packages)}"
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise Missing(by_hand)
+    print(f"installing with apt-get: {' '.join(packages)}", flush=True)
     # The run level keeps packaged services from starting: the benchmarks start their own.
     env = {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     run(["apt-get", "update", "-q"], env=env)
@@ -101,37 +103,33 @@ def need_go(oldest: tuple[int, int] = (1, 24)) -> None:
 
 
 def need_kafka() -> str:
-    """Apache Kafka's jars from Maven; returns the class path of the broker and the tools."""
-    libraries = BUILD / "kafka" / "libs"
-    if not (libraries / f"kafka-tools-{KAFKA_VERSION}.jar").exists():
-        need_packages([JAVA, MAVEN])
-        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-        run(
-            [
-                "mvn",
-                "-q",
-                "-B",
-                "-f",
-                str(HERE / "kafka" / "pom.xml"),
-                goal,
-                f"-DoutputDirectory={libraries}",
-            ],
-            limit=900,
-        )
-    need_packages([JAVA])
-    return f"{libraries}/*"
+    """Apache Kafka's jars from Maven; returns the class path of the broker and the tools.
+
+    Each version has its own folder, so that jars of two versions never meet on one class path.
+    """
+    return f"{_need_jars('kafka', KAFKA_VERSION, f'-Dkafka.version={KAFKA_VERSION}')}/*"
 
 
 def need_spark_connector() -> str:
     """The jars of Spark's own Kafka connector from Maven, as spark.jars takes them."""
-    libraries = BUILD / "spark" / "libs"
-    if len(list(libraries.glob("*.jar"))) < 4:
-        need_packages([JAVA, MAVEN])
-        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-        pom = HERE / "spark" / "pom.xml"
-        run(["mvn", "-q", "-B", "-f", str(pom), goal, f"-DoutputDirectory={libraries}"], limit=900)
-    need_packages([JAVA])
+    libraries = _need_jars("spark", "libs")
     return ",".join(str(jar) for jar in sorted(libraries.glob("*.jar")))
+
+
+def _need_jars(name: str, folder: str, *properties: str) -> Path:
+    """The folder with the jars that bench/NAME/pom.xml asks for, complete or not there at all."""
+    libraries = BUILD / name / folder
+    need_packages([JAVA] if libraries.exists() else [JAVA, MAVEN])
+    if not libraries.exists():
+        print(f"downloading the jars of bench/{name}/pom.xml from Maven into {libraries}", flush=True)
+        unfinished = libraries.with_name(f"{folder}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+        pom = str(HERE / name / "pom.xml")
+        command = ["mvn", "-q", "-B", "-f", pom, goal, f"-DoutputDirectory={unfinished}", *properties]
+        run(command, limit=900)
+        unfinished.rename(libraries)
+    return libraries
 
 
 def java(*arguments: str, heap: str = "256M") -> list[str]:
@@ -148,5 +146,7 @@ def need_load_program(name: str) -> Path:
     else:
         need_go()
     need_packages([Need("make", "make")])
+    if not (BUILD / name).exists():
+        print(f"building the load program {name}", flush=True)
     run(["make", "-s", "-C", str(HERE / "load"), f"OUT={BUILD}", f"{BUILD}/{name}"], limit=900)
     return BUILD / name

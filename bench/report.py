@@ -1,14 +1,14 @@
 """Tables in Markdown from the results, and their places between markers in the README and the docs.
 
 A file that holds `<!-- bench:NAME -->` … `<!-- /bench:NAME -->` gets NAME's text between them.
-NAME is a part, or `summary`: every row that has a bar.
+NAME is a part, `summary` (every row that has a bar) or `opponent` (the versions of Kafka in the figures).
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from bench.results import PartResult
+from bench.results import PartResult, opponents
 from bench.rows import Figure, Row
 from bench.systems import NAMED
 
@@ -66,7 +66,8 @@ def table(result: PartResult) -> str:
 
 def summary(results: Mapping[str, PartResult]) -> str:
     """Every row that has a bar beside Kafka, in one table: what the README quotes."""
-    head = ["work", "Headrace", "Apache Kafka", "ratio", "bar", "met", "broker CPU-s, Headrace / Kafka"]
+    head = ["work", "Headrace", "Apache Kafka", "Kafka's version", "ratio", "bar", "met"]
+    head.append("broker CPU-s, Headrace / Kafka")
     lines = [_line(head), _line("---" for _ in head)]
     for result in results.values():
         for row in result.rows:
@@ -80,10 +81,25 @@ def summary(results: Mapping[str, PartResult]) -> str:
                 else f"{result.title}: {row.title}"
             )
             figures = [f"{number(figure.median, row.unit)} {row.unit}" for figure in (headrace, kafka)]
-            lines.append(
-                _line([title, *figures, _ratio(row), row.bars_text(), _VERDICTS[row.verdict()], cpu])
-            )
+            judged = [_ratio(row), row.bars_text(), _VERDICTS[row.verdict()]]
+            lines.append(_line([title, *figures, kafka.version, *judged, cpu]))
     return "\n".join(lines)
+
+
+def opponent(results: Mapping[str, PartResult]) -> str:
+    """A sentence that names the version of Kafka the figures belong to, or says that there are several."""
+    versions = opponents(results.values())
+    if not versions:
+        return "Nothing has been measured beside Apache Kafka yet."
+    newest, *older = versions
+    if not older:
+        return f"All figures are beside Apache Kafka {newest}."
+    parts = ", ".join(
+        f"{result.name} ({version})"
+        for result in results.values()
+        if (version := result.versions().get("kafka", newest)) != newest
+    )
+    return f"The figures are beside Apache Kafka {newest}, except those of parts not measured since: {parts}."
 
 
 def results_page(results: Mapping[str, PartResult]) -> str:
@@ -93,10 +109,11 @@ def results_page(results: Mapping[str, PartResult]) -> str:
         "Made by `make bench` from `bench/results.json`; how it measures is in `docs/benchmarks.md`. "
         "Each cell is the median of the rounds (smallest – largest). Ratio: Headrace ÷ Kafka. "
         "CPU-seconds and resident memory are the broker's.",
+        opponent(results),
         "![Headrace and Apache Kafka](chart.svg)",
     ]
     for result in results.values():
-        versions = ", ".join(f"{_TITLES[name]} {version}" for name, version in result.versions.items())
+        versions = ", ".join(f"{_TITLES[name]} {version}" for name, version in result.versions().items())
         pieces += [f"## {result.title}", f"{result.measured}; {result.machine}; {versions}.", table(result)]
     return "\n\n".join(pieces) + "\n"
 
@@ -113,6 +130,8 @@ def fill_markers(file: Path, results: Mapping[str, PartResult]) -> None:
         name = match["name"]
         if name == "summary" and results:
             made = summary(results)
+        elif name == "opponent" and results:
+            made = opponent(results)
         elif name in results:
             made = table(results[name])
         else:

@@ -19,7 +19,7 @@ FILE = Path(__file__).resolve().parent / "results.json"
 
 @dataclass(slots=True)
 class PartResult:
-    """One part's rows and where, when and on which versions they were measured."""
+    """One part's rows, and where and when they were measured; the versions stand with the figures."""
 
     name: str
     title: str
@@ -27,8 +27,12 @@ class PartResult:
     measured: str
     scale: float
     machine: str
-    versions: dict[str, str]
     rows: list[Row]
+
+    def versions(self) -> dict[str, str]:
+        """The version of each system in this part, which is measured in one run."""
+        found = {name: figure.version for row in self.rows for name, figure in row.figures.items()}
+        return {kind.name: found[kind.name] for kind in NAMED if kind.name in found}
 
     def to_json(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__slots__}
@@ -41,9 +45,21 @@ class PartResult:
 
 def part_result(name: str, title: str, order: int, scale: float, rows: list[Row]) -> PartResult:
     measured = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    systems = {system for row in rows for system in row.figures}
-    versions = {kind.name: kind().version() for kind in NAMED if kind.name in systems}
-    return PartResult(name, title, order, measured, scale, _machine(), versions, rows)
+    versions = {
+        kind.name: kind().version() for kind in NAMED if any(kind.name in row.figures for row in rows)
+    }
+    for row in rows:
+        for system, taken in row.figures.items():
+            taken.version = versions[system]
+    return PartResult(name, title, order, measured, scale, _machine(), rows)
+
+
+def opponents(results: Iterable[PartResult]) -> list[str]:
+    """The versions of Apache Kafka that the compared rows were measured with, the newest first."""
+    found = {
+        row.figures["kafka"].version for result in results for row in result.rows if "kafka" in row.figures
+    }
+    return sorted(found, key=lambda version: [int(number) for number in version.split(".")], reverse=True)
 
 
 def load(file: Path = FILE) -> dict[str, PartResult]:

@@ -38,11 +38,15 @@ class Bar:
 
 @dataclass(slots=True)
 class Figure:
-    """One system's samples of one row. CPU and memory are the broker's, medians over the rounds."""
+    """One system's samples of one row. CPU and memory are the broker's, medians over the rounds.
+
+    `version` is the system's: a ratio belongs to the versions that were measured.
+    """
 
     samples: list[float]
     cpu_seconds: float | None = None
     rss_mb: float | None = None
+    version: str = ""
 
     @property
     def median(self) -> float:

@@ -1,4 +1,4 @@
-"""Apache Kafka 4.1.0: one KRaft node with the heap and collector settings of its own start script."""
+"""Apache Kafka: one KRaft node with the heap and collector settings of its own start script."""
 
 from collections.abc import Mapping
 from pathlib import Path

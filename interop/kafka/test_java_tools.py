@@ -1,4 +1,4 @@
-"""The console and admin tools of Apache Kafka 4.1, as its users type them."""
+"""The console and admin tools of Apache Kafka 4.3, as its users type them."""
 
 import json
 import re
