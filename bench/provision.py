@@ -107,26 +107,26 @@ def need_kafka() -> str:
 
     Each version has its own folder, so that jars of two versions never meet on one class path.
     """
-    return f"{_need_jars('kafka', KAFKA_VERSION, f'-Dkafka.version={KAFKA_VERSION}')}/*"
+    pom = HERE / "kafka" / "pom.xml"
+    libraries = need_jars(pom, BUILD / "kafka" / KAFKA_VERSION, f"-Dkafka.version={KAFKA_VERSION}")
+    return f"{libraries}/*"
 
 
 def need_spark_connector() -> str:
     """The jars of Spark's own Kafka connector from Maven, as spark.jars takes them."""
-    libraries = _need_jars("spark", "libs")
+    libraries = need_jars(HERE / "spark" / "pom.xml", BUILD / "spark" / "libs")
     return ",".join(str(jar) for jar in sorted(libraries.glob("*.jar")))
 
 
-def _need_jars(name: str, folder: str, *properties: str) -> Path:
-    """The folder with the jars that bench/NAME/pom.xml asks for, complete or not there at all."""
-    libraries = BUILD / name / folder
+def need_jars(pom: Path, libraries: Path, *properties: str) -> Path:
+    """The folder with the jars that the build file asks for: complete, or not there at all."""
     need_packages([JAVA] if libraries.exists() else [JAVA, MAVEN])
     if not libraries.exists():
-        print(f"downloading the jars of bench/{name}/pom.xml from Maven into {libraries}", flush=True)
-        unfinished = libraries.with_name(f"{folder}.unfinished")
+        print(f"downloading the jars of {pom} from Maven into {libraries}", flush=True)
+        unfinished = libraries.with_name(f"{libraries.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-        pom = str(HERE / name / "pom.xml")
-        command = ["mvn", "-q", "-B", "-f", pom, goal, f"-DoutputDirectory={unfinished}", *properties]
+        command = ["mvn", "-q", "-B", "-f", str(pom), goal, f"-DoutputDirectory={unfinished}", *properties]
         run(command, limit=900)
         unfinished.rename(libraries)
     return libraries
