@@ -49,7 +49,7 @@ def earlier_headrace() -> list[str]:
         source_code = unfinished / "source"
         _run([uv, "venv", "-q", "--python", sys.executable, str(unfinished / "venv")], env=env)
         install = [uv, "pip", "install", "-q", "--python", python]
-        _run([*install, "-r", str(source_code / "requirements" / "base.lock")], env=env)
-        _run([*install, "--no-deps", str(source_code)], env=env)
+        locked = str(source_code / "requirements" / "all.lock")
+        _run([*install, "-c", locked, f"{source_code}[zookeeper]"], env=env)
         unfinished.rename(place)
     return [str(place / "venv" / "bin" / "python"), "-m", "headrace.cli"]

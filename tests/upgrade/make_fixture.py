@@ -15,20 +15,21 @@ from tests.upgrade.running import Up
 
 
 def fill(headrace: list[str], data: Path, brokers: int) -> None:
-    with Up(headrace, data, KEPT, brokers=brokers) as up:
+    options = ["--brokers", str(brokers)] if brokers > 1 else []
+    with Up(headrace, data, KEPT, *options) as up:
 
         def alter(kind: str, setting: tuple[str, str], *name: str) -> None:
             command = [*headrace, "configs", "alter", kind, *name, "--set", "=".join(setting)]
             subprocess.run([*command, "-b", up.bootstrap], check=True, stdout=subprocess.DEVNULL)
 
-        Writer(up.bootstrap, max(brokers, 1), alter).write()
+        Writer(up.bootstrap, brokers, alter).write()
 
 
 def main() -> int:
     headrace = earlier_headrace()
     with tempfile.TemporaryDirectory(prefix="headrace-fixture-") as temporary:
         root = Path(temporary)
-        for name, brokers in (("single", 0), ("cluster", 3)):
+        for name, brokers in (("single", 1), ("cluster", 3)):
             print(f"filling {name}", flush=True)
             fill(headrace, root / name, brokers)
         with tarfile.open(FIXTURE, "w:xz") as archive:

@@ -16,12 +16,10 @@ class Up:
         headrace: list[str],
         data: Path,
         settings: Mapping[str, str],
-        *,
+        *options: str,
         listen: str = "127.0.0.1:0",
-        brokers: int = 0,
     ) -> None:
-        command = [*headrace, "up", "--listen", listen, "--data", str(data)]
-        command += ["--brokers", str(brokers)] if brokers else []
+        command = [*headrace, "up", "--listen", listen, "--data", str(data), *options]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
         errors = data.with_name(f"{data.name}.stderr")
