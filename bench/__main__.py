@@ -1,10 +1,11 @@
-"""`python -m bench [--only PART …] [--quick] [--scale S]`: measure, merge into results.json,
+"""`python -m bench [--only PART …] [--quick] [--scale S] [--rounds N]`: measure, merge into results.json,
 make the tables and the chart.
 """
 
 import argparse
 import sys
 import time
+from collections.abc import Callable
 
 from bench import chart, report, results
 from bench.parts import Part, all_parts
@@ -27,6 +28,9 @@ def main() -> int:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="sizes relative to a full run, which is 1")
     parser.add_argument(
+        "--rounds", type=_whole, metavar="N", help="at most N rounds of each comparison; sizes stay full"
+    )
+    parser.add_argument(
         "--system", action="append", default=[], choices=[kind.name for kind in ALL], help="only these"
     )
     parser.add_argument(
@@ -45,16 +49,20 @@ def main() -> int:
     session = Session(
         scale=options.scale * (0.02 if options.quick else 1.0),
         quick=options.quick,
+        most_rounds=options.rounds,
         only=frozenset(options.system),
         say=lambda line: print(line, flush=True),
     )
     end_cleanly_on_sigterm()
-    measured, broken = measure(session, [part for part in parts if part.name in chosen])
-    # What is not a full run stays beside the published figures, not among them.
+    # What is not of full size stays beside the published figures, not among them.
     file = results.FILE if full else BUILD / "partial-results.json"
-    merged = results.merge(measured, file)
-    if full:
-        publish(merged)
+
+    def keep(result: PartResult) -> None:
+        merged = results.merge([result], file)
+        if full:
+            publish(merged)
+
+    measured, broken = measure(session, [part for part in parts if part.name in chosen], keep)
     for result in measured:
         print(f"\n{result.title}\n{report.table(result)}")
     print(
@@ -66,9 +74,18 @@ def main() -> int:
     return 1 if broken else 0
 
 
-def measure(session: Session, parts: list[Part]) -> tuple[list[PartResult], dict[str, str]]:
-    """Runs the parts in order. One that breaks is named in the end and does not keep the others from
-    running.
+def _whole(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least one round is needed")
+    return number
+
+
+def measure(
+    session: Session, parts: list[Part], keep: Callable[[PartResult], None]
+) -> tuple[list[PartResult], dict[str, str]]:
+    """Runs the parts in order and keeps each as soon as it is done, so that a run that is ended loses only the
+    part under way. One that breaks is named in the end and does not keep the others from running.
     """
     measured: list[PartResult] = []
     broken: dict[str, str] = {}
@@ -83,6 +100,7 @@ def measure(session: Session, parts: list[Part]) -> tuple[list[PartResult], dict
                 print(f"  {error}", flush=True)
                 continue
             measured.append(part_result(part.name, part.title, part.order, session.scale, rows))
+            keep(measured[-1])
             print(f"  {part.name} took {time.monotonic() - begun:.0f} s", flush=True)
     finally:
         session.close()

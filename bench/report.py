@@ -114,7 +114,9 @@ def results_page(results: Mapping[str, PartResult]) -> str:
     ]
     for result in results.values():
         versions = ", ".join(f"{_TITLES[name]} {version}" for name, version in result.versions().items())
-        pieces += [f"## {result.title}", f"{result.measured}; {result.machine}; {versions}.", table(result)]
+        rounds = " to ".join(map(str, sorted({min(result.rounds()), max(result.rounds())})))
+        where = f"{result.measured}; {result.machine}; {versions}; rounds: {rounds}."
+        pieces += [f"## {result.title}", where, table(result)]
     return "\n\n".join(pieces) + "\n"
 
 

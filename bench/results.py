@@ -34,6 +34,10 @@ class PartResult:
         found = {name: figure.version for row in self.rows for name, figure in row.figures.items()}
         return {kind.name: found[kind.name] for kind in NAMED if kind.name in found}
 
+    def rounds(self) -> list[int]:
+        """How often each row was measured."""
+        return [len(figure.samples) for row in self.rows for figure in row.figures.values()]
+
     def to_json(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__slots__}
         return {**fields, "rows": [row.to_json() for row in self.rows]}

@@ -21,11 +21,12 @@ Measure = Callable[[Running], dict[str, Sample]]
 @dataclass(slots=True)
 class Session:
     """What a part needs to measure. Sizes are given for a full run and shrink with `scale`;
-    rounds shrink in a quick run.
+    rounds shrink in a quick run, and never exceed `most_rounds`.
     """
 
     scale: float = 1.0
     quick: bool = False
+    most_rounds: int | None = None
     work: Path = WORK
     say: Callable[[str], None] = print
     only: frozenset[str] = frozenset()
@@ -37,7 +38,8 @@ class Session:
         return max(int(full * self.scale), least)
 
     def rounds(self, full: int) -> int:
-        return min(full, 2) if self.quick else full
+        limit = 2 if self.quick else full
+        return min(full, limit, self.most_rounds or full)
 
     def seconds(self, full: int) -> int:
         return max(2, full // 4) if self.quick else full

@@ -5,6 +5,7 @@ from pathlib import Path
 from bench import chart, report, results
 from bench.results import PartResult
 from bench.rows import Bar, Figure, Row
+from bench.session import Session
 
 
 def part(name: str, order: int, kafka: str) -> PartResult:
@@ -50,3 +51,11 @@ def test_the_sentence_fills_its_place_in_a_page(tmp_path: Path) -> None:
     report.fill_markers(page, {"produce": part("produce", 1, "4.3.0")})
     assert "\nAll figures are beside Apache Kafka 4.3.0.\n" in page.read_text()
     assert "old" not in page.read_text()
+
+
+def test_a_run_with_few_rounds_says_how_many() -> None:
+    assert "rounds: 1." in report.results_page({"produce": part("produce", 1, "4.3.0")})
+    assert Session(most_rounds=2).rounds(5) == 2
+    assert Session(most_rounds=2, quick=True).rounds(5) == 2
+    assert Session(most_rounds=9).rounds(5) == 5
+    assert Session().rounds(5) == 5
