@@ -36,8 +36,9 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
 }
-# Polls that hardly wait: the fetches of all threads end by time and by new records at the same moments.
+# Polls that hardly wait, and many readers: fetches end by time and by new records at the same moments.
 SHORT_POLLS = ("fetch.max.wait.ms=15",)
+WATCHERS = 12
 PATIENCE = 240.0
 
 Expected = dict[str, Counter[str]]
@@ -112,7 +113,9 @@ def counted(follower: Talking) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-def count_visits(broker: RunningKafka, version: str, directory: Path, *settings: str) -> None:
+def count_visits(
+    broker: RunningKafka, version: str, directory: Path, *settings: str, watchers: int = 0
+) -> None:
     """Runs the application to its end and judges it: no thread died, and every visit was counted once."""
     visits_program = program(version)
     prepare(broker)
@@ -131,7 +134,7 @@ def count_visits(broker: RunningKafka, version: str, directory: Path, *settings:
     total = 2 * VISITS
     with ExitStack() as stack:
         follower = stack.enter_context(
-            Talking([*visits_program, "follow", broker.address, "by-page", "by-country"])
+            Talking([*visits_program, "follow", broker.address, str(watchers), "by-page", "by-country"])
         )
         one = stack.enter_context(instance("one"))
         two = stack.enter_context(instance("two"))
@@ -181,7 +184,7 @@ def test_no_thread_of_a_streams_application_dies_on_an_overloaded_machine(
     system: KafkaProtocolSystem, tmp_path: Path
 ) -> None:
     with system.start(tmp_path / "data", SETTINGS) as broker, busy(loops=10, seconds=120):
-        count_visits(broker, KAFKA_VERSION, tmp_path, *SHORT_POLLS)
+        count_visits(broker, KAFKA_VERSION, tmp_path, *SHORT_POLLS, watchers=WATCHERS)
 
 
 @pytest.mark.timeout(900)

@@ -3,6 +3,9 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -17,7 +20,7 @@ import org.apache.kafka.streams.kstream.Produced;
 /**
  * A Kafka Streams application with exactly_once_v2: it counts visits by page (a repartition and a count) and by the visitor's
  * country (a join with a table, a repartition and a count). No cache, so each visit adds one update to each output topic.
- * Usage: Visits application BOOTSTRAP STATE_DIRECTORY [CONSUMER_SETTING=VALUE …], or Visits follow BOOTSTRAP TOPIC ….
+ * Usage: Visits application BOOTSTRAP STATE_DIRECTORY [CONSUMER_SETTING=VALUE …], or Visits follow BOOTSTRAP WATCHERS TOPIC ….
  * Either ends when its standard input does. What a test reads are lines of words with tabs between; others are the client's log.
  */
 public final class Visits {
@@ -28,7 +31,7 @@ public final class Visits {
     public static void main(String[] args) {
         List<String> rest = List.of(args).subList(2, args.length);
         if (args[0].equals("application")) application(args[1], rest.get(0), rest.subList(1, rest.size()));
-        else follow(args[1], rest);
+        else follow(args[1], Integer.parseInt(rest.get(0)), rest.subList(1, rest.size()));
     }
 
     private static Topology topology() {
@@ -84,22 +87,37 @@ public final class Visits {
         }
     }
 
-    /** A plain consumer of committed records: prints topic, key and count of each, all along. */
-    private static void follow(String bootstrap, List<String> topics) {
-        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "group.id", "follow", "auto.offset.reset", "earliest",
-            "isolation.level", "read_committed", "fetch.max.wait.ms", 15);
+    /**
+     * A plain consumer of committed records prints topic, key and count of each, all along. Watchers read the same in groups of
+     * their own with polls of different lengths: what they read is nobody's concern, as long as they live.
+     */
+    private static void follow(String bootstrap, int watchers, List<String> topics) {
+        for (int number = 0; number < watchers; number++) {
+            int wait = 8 + number;
+            daemon(() -> consume(bootstrap, topics, "watcher-" + wait, wait, record -> {}, () -> true));
+        }
+        var told = daemon(Visits::awaitEnd);
+        consume(bootstrap, topics, "follow", 15, record ->
+            System.out.println("counted\t" + record.topic() + "\t" + record.key() + "\t" + record.value()), told::isAlive);
+    }
+
+    private static Thread daemon(Runnable work) {
+        var thread = new Thread(work);
+        thread.setDaemon(true);
+        thread.start();
+        return thread;
+    }
+
+    private static void consume(String bootstrap, List<String> topics, String group, int wait,
+            Consumer<ConsumerRecord<String, Long>> use, BooleanSupplier more) {
+        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "group.id", group, "auto.offset.reset", "earliest",
+            "isolation.level", "read_committed", "fetch.max.wait.ms", wait);
         try (var consumer = new KafkaConsumer<>(config, new StringDeserializer(), Serdes.Long().deserializer())) {
             consumer.subscribe(topics);
-            var told = new Thread(Visits::awaitEnd);
-            told.setDaemon(true);
-            told.start();
-            while (told.isAlive()) {
-                for (var record : consumer.poll(Duration.ofMillis(100)))
-                    System.out.println("counted\t" + record.topic() + "\t" + record.key() + "\t" + record.value());
-            }
+            while (more.getAsBoolean()) consumer.poll(Duration.ofMillis(100)).forEach(use);
         } catch (RuntimeException error) {
             error.printStackTrace();
-            System.out.println("died\tfollow\t" + error + " caused by " + error.getCause());
+            System.out.println("died\t" + group + "\t" + error + " caused by " + error.getCause());
             System.exit(1);
         }
     }
