@@ -65,9 +65,10 @@ def main() -> int:
     measured, broken = measure(session, [part for part in parts if part.name in chosen], keep)
     for result in measured:
         print(f"\n{result.title}\n{report.table(result)}")
+        print("\n".join(report.missed_goals(result)))
     print(
         f"\n{file} holds the figures"
-        + ("; bench/RESULTS.md and bench/chart.svg are made from it." if full else ".")
+        + ("; bench/RESULTS.md and the charts are made from it." if full else ".")
     )
     for name, reason in broken.items():
         print(f"{name} could not be measured: {reason}", file=sys.stderr)
@@ -111,6 +112,7 @@ def publish(merged: dict[str, PartResult]) -> None:
     """Makes everything that quotes the results."""
     (results.FILE.parent / "RESULTS.md").write_text(report.results_page(merged))
     (results.FILE.parent / "chart.svg").write_text(chart.chart(merged))
+    (results.FILE.parent / "highlights.svg").write_text(chart.highlights_chart(merged))
     for file in (report.ROOT / "README.md", report.ROOT / "docs" / "benchmarks.md"):
         report.fill_markers(file, merged)
 

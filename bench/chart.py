@@ -1,11 +1,10 @@
-"""bench/chart.svg: each compared row as one bar, how many times better Headrace is than Kafka, on a log
-scale.
-"""
+"""Charts of compared rows: one bar each, how many times better Headrace is than Kafka, on a log scale."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from xml.sax.saxutils import escape
 
+from bench.highlights import highlights
 from bench.report import number
 from bench.results import PartResult, opponents
 from bench.rows import Row
@@ -13,30 +12,33 @@ from bench.rows import Row
 _WIDTH, _LEFT, _RIGHT, _LINE, _TOP = 960, 430, 120, 24, 64
 
 
-def _advantage(row: Row) -> float | None:
-    ratio = row.ratio()
-    if not ratio:
-        return None
-    return ratio if row.better == "more" else 1 / ratio
-
-
 def chart(results: Mapping[str, PartResult]) -> str:
-    """The drawing. Bars to the right of the line are rows where Headrace is ahead, to the left where Kafka
-    is.
-    """
-    entries = [
-        (f"{result.title}: {row.title}", advantage, row)
+    """bench/chart.svg: every row that is compared with Kafka."""
+    rows = [
+        (f"{result.title}: {row.title}", row)
         for result in results.values()
         for row in result.rows
-        if row.bars and row.against == "kafka" and (advantage := _advantage(row)) is not None
+        if row.bars and row.against == "kafka"
     ]
+    return _draw(rows, opponents(results.values()))
+
+
+def highlights_chart(results: Mapping[str, PartResult]) -> str:
+    """bench/highlights.svg: the rows that the README quotes."""
+    rows = highlights(results)
+    return _draw(rows, sorted({row.figures["kafka"].version for _, row in rows}, reverse=True))
+
+
+def _draw(rows: Iterable[tuple[str, Row]], kafka: Iterable[str]) -> str:
+    """Bars to the right of the line are rows where Headrace is ahead, to the left where Kafka is."""
+    entries = [(title, advantage, row) for title, row in rows if (advantage := row.advantage()) is not None]
     reach = max((abs(math.log2(advantage)) for _, advantage, _ in entries), default=1.0)
     least = min((math.log2(advantage) for _, advantage, _ in entries), default=0.0)
     span = reach + max(-least, 0.0) or 1.0
     plot = _WIDTH - _LEFT - _RIGHT
     zero = _LEFT + plot * max(-least, 0.0) / span
     height = _TOP + _LINE * len(entries) + 24
-    versions = " and ".join(opponents(results.values()))
+    versions = " and ".join(kafka)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif">',
         f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',

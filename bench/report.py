@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from bench.highlights import highlights, verdict
 from bench.results import PartResult, opponents
 from bench.rows import Figure, Row
 from bench.systems import NAMED
 
 ROOT = Path(__file__).resolve().parent.parent
 _TITLES = {kind.name: kind.title for kind in NAMED}
-_VERDICTS = {True: "yes", False: "**no**", None: ""}
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -38,22 +38,19 @@ def with_spread(figure: Figure, unit: str) -> str:
 
 
 def table(result: PartResult) -> str:
-    """The part's table: medians (smallest – largest), ratio to Kafka or what else is compared, bar, and
-    the broker's CPU and memory.
+    """The part's table: medians (smallest – largest), ratio to what Headrace is compared with, and the
+    broker's CPU and memory.
     """
     systems = [kind.name for kind in NAMED if any(kind.name in row.figures for row in result.rows)]
     compared = any(row.ratio() is not None for row in result.rows)
-    barred = any(row.bars for row in result.rows)
     head = ["work", *(_TITLES[name] for name in systems)]
     head += ["ratio"] if compared else []
-    head += ["bar", "met"] if barred else []
     head += [f"CPU-s: {' / '.join(_TITLES[name] for name in systems)}", "RSS MB"]
     lines = [_line(head), _line("---" for _ in head)]
     for row in result.rows:
         cells = [f"{row.title} ({row.unit})"]
         cells += [with_spread(row.figures[name], row.unit) if name in row.figures else "" for name in systems]
         cells += [_ratio(row)] if compared else []
-        cells += [row.bars_text(), _VERDICTS[row.verdict()]] if barred else []
         cpu = " / ".join(
             number(row.figures[name].cpu_seconds) if name in row.figures else "–" for name in systems
         )
@@ -64,26 +61,26 @@ def table(result: PartResult) -> str:
     return "\n".join(lines)
 
 
-def summary(results: Mapping[str, PartResult]) -> str:
-    """Every row that has a bar beside Kafka, in one table: what the README quotes."""
-    head = ["work", "Headrace", "Apache Kafka", "Kafka's version", "ratio", "bar", "met"]
-    head.append("broker CPU-s, Headrace / Kafka")
+def highlights_table(results: Mapping[str, PartResult]) -> str:
+    """The few rows that the README quotes, for readers who have not seen the rest."""
+    head = ["work", "Headrace", "Apache Kafka", "Headrace is"]
     lines = [_line(head), _line("---" for _ in head)]
-    for result in results.values():
-        for row in result.rows:
-            if not row.bars or not {"headrace", "kafka"} <= row.figures.keys():
-                continue
-            headrace, kafka = row.figures["headrace"], row.figures["kafka"]
-            cpu = f"{number(headrace.cpu_seconds)} / {number(kafka.cpu_seconds)} per {row.work}"
-            title = (
-                row.title
-                if result.name in ("startup", "connections", "positions")
-                else f"{result.title}: {row.title}"
-            )
-            figures = [f"{number(figure.median, row.unit)} {row.unit}" for figure in (headrace, kafka)]
-            judged = [_ratio(row), row.bars_text(), _VERDICTS[row.verdict()]]
-            lines.append(_line([title, *figures, kafka.version, *judged, cpu]))
+    for title, row in highlights(results):
+        figures = [
+            f"{number(row.figures[name].median, row.unit)} {row.unit}" for name in ("headrace", "kafka")
+        ]
+        lines.append(_line([title, *figures, verdict(row)]))
     return "\n".join(lines)
+
+
+def missed_goals(result: PartResult) -> list[str]:
+    """A line for each row whose goal was not reached: for whoever ran it, not for the pages."""
+    return [
+        f"below its goal: {row.title}: {_ratio(row) or number(row.figures['headrace'].median, row.unit)}, "
+        f"goal {row.bars_text()}"
+        for row in result.rows
+        if row.verdict() is False
+    ]
 
 
 def opponent(results: Mapping[str, PartResult]) -> str:
@@ -130,8 +127,8 @@ def fill_markers(file: Path, results: Mapping[str, PartResult]) -> None:
 
     def fill(match: re.Match[str]) -> str:
         name = match["name"]
-        if name == "summary" and results:
-            made = summary(results)
+        if name == "highlights" and results:
+            made = highlights_table(results)
         elif name == "opponent" and results:
             made = opponent(results)
         elif name in results:

@@ -75,6 +75,13 @@ class Row:
         other = self.figures[self.against].median
         return self.figures["headrace"].median / other if other else None
 
+    def advantage(self) -> float | None:
+        """How many times better Headrace is; below 1 it is worse."""
+        ratio = self.ratio()
+        if not ratio:
+            return None
+        return ratio if self.better == "more" else 1 / ratio
+
     def verdict(self) -> bool | None:
         """Whether every bar is met; None without bars or without the figures to judge."""
         if not self.bars or "headrace" not in self.figures:
