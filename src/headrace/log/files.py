@@ -125,18 +125,22 @@ class Files:
     def write_whole(self, path: str, data: Buffer, *, sync: bool) -> None:
         """Replace a small file so that a crash leaves the old or the new contents, never a mixture.
 
-        Without `sync` a crash of the machine (not of the process) may leave it empty.
+        A file has one writer at a time: two would write the same temporary file. Without `sync` a crash of the machine
+        (not of the process) may leave it empty.
         """
         temporary = path + TEMPORARY
-        handle = self.open(temporary, writable=True, create=True)
+        self.write_new(temporary, data, sync=sync)
+        self.rename(temporary, path)
+        if sync:
+            self.sync_directory(os.path.dirname(path))
+
+    def write_new(self, path: str, data: Buffer, *, sync: bool) -> None:
+        """Write a small file that nobody reads yet."""
+        handle = self.open(path, writable=True, create=True)
         handle.truncate(0)
         handle.write_at(data, 0)
         if sync:
             handle.sync()
-        del handle
-        self.rename(temporary, path)
-        if sync:
-            self.sync_directory(os.path.dirname(path))
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)

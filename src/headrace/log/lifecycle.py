@@ -163,6 +163,10 @@ class LogLifecycle:
     def is_loaded(self) -> bool:
         return self._store is not None
 
+    def serves(self, store: LogStore) -> bool:
+        """Whether this is what the log reads and writes now: not after it failed, was closed or was deleted."""
+        return self._store is store
+
     @property
     def offline_reason(self) -> str | None:
         return self._offline
@@ -190,13 +194,23 @@ class LogLifecycle:
         self.retire(reason)
         return self.storage_error(reason)
 
-    def retire(self, reason: str) -> None:
-        """Refuse everything from now on, as something expected."""
+    def retire(self, reason: str) -> LogStore | None:
+        """Refuse everything from now on, as something expected; returns what was open."""
         self._offline = reason
         self.truncations += 1
         store, self._store = self._store, None
         if store is not None:
             store.release()
+        return store
+
+    def retire_to(self, directory: str, reason: str) -> None:
+        """Refuse everything from now on and rename the directory. A thread that reads may go on; one that can no longer
+        write fails nothing, because the log is out of service first."""
+        store = self.retire(reason)
+        self.environment.files.rename(self.directory, directory)
+        self.directory = directory
+        if store is not None:
+            store.move(directory)
 
     def storage_error(self, reason: str) -> KafkaError:
         return KafkaError(
@@ -290,13 +304,6 @@ class LogLifecycle:
         self._opened_clean, self._known_end = True, end
         return ReopenFacts(True, self.log_end_offset, self.log_start_offset, self._high_watermark, end)
 
-    def move(self, directory: str) -> None:
-        """Rename the directory; open slices stay readable."""
-        self.environment.files.rename(self.directory, directory)
-        self.directory = directory
-        if self._store is not None:
-            self._store.move(directory)
-
 
 @dataclass(slots=True)
 class FlushJob:
@@ -314,8 +321,9 @@ class FlushJob:
                 self.store.sync(self.up_to)
             self._write_snapshot()
         except OSError as error:
-            # After a failed fsync nobody knows what the disk has: only recovery can tell.
-            self.log.take_offline(f"bringing it to the disk failed: {error}")
+            if self.log.serves(self.store):
+                # After a failed fsync nobody knows what the disk has: only recovery can tell.
+                self.log.take_offline(f"bringing it to the disk failed: {error}")
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{self.log.name} could not be flushed: {error}."
             ) from None
@@ -326,10 +334,13 @@ class FlushJob:
         if self.snapshot is None:
             return
         try:
-            self.store.write_snapshot(self.up_to, self.snapshot, sync=True)
+            self.store.snapshots.write_durably(
+                self.up_to, self.snapshot, self.store.segments.bases, self._is_current
+            )
         except OSError as error:
             if error.errno not in FULL_DISK:  # Without it recovery reads further back, that is all.
                 raise
-        if self.log.truncations != self.truncations:
-            # It tells of records that were cut off meanwhile; the log may reach this offset again with others.
-            self.store.remove_snapshot(self.up_to)
+
+    def _is_current(self) -> bool:
+        """Nothing was cut off since; the log may have reached this offset again with other records."""
+        return self.log.truncations == self.truncations

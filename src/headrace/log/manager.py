@@ -249,12 +249,11 @@ class LogManager:
             return
         target = directory.deleted_path(topic, partition)
         try:
-            log.move(target)
+            log.retire_to(target, "the partition was deleted")
         except OSError as error:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be deleted: {error}."
             ) from None
-        log.retire("the partition was deleted")
         self.environment.rolled.discard(log)
         due = self.environment.clock.now_ms() + log.config.file_delete_delay_ms
         self.environment.trash.put(target, due)

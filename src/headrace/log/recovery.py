@@ -22,7 +22,8 @@ from headrace.log.producers import ProducerState
 from headrace.log.replay import load_snapshot, replay_producers
 from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment
 from headrace.log.segments import Segments
-from headrace.log.snapshots import SUFFIX, snapshot_path
+from headrace.log.snapshot_files import SnapshotFiles
+from headrace.log.snapshots import SUFFIX
 from headrace.wire.errors import KafkaError
 
 logger = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class LoadedLog:
     segments: Segments
     epochs: LeaderEpochs
     producers: ProducerState
-    snapshots: set[int]
+    snapshots: SnapshotFiles
     log_start_offset: int
     log_end_offset: int
     synced: bool
@@ -80,19 +81,17 @@ def load_log(
     epochs.truncate_from_end(log_end_offset)
     epochs.truncate_from_start(log_start_offset)
     producers = ProducerState(name)
-    snapshots = {
-        offset for file in names if file.endswith(SUFFIX) and (offset := offset_of(file)) is not None
-    }
+    found = (offset_of(file) for file in names if file.endswith(SUFFIX))
+    snapshots = SnapshotFiles(files, directory, (offset for offset in found if offset is not None))
     trusted = log_end_offset if clean else min(recovery_point, log_end_offset)
-    begin = load_snapshot(environment, directory, snapshots, producers, log_start_offset, trusted)
+    begin = load_snapshot(environment, snapshots, producers, log_start_offset, trusted)
     if not clean:
         for segment in segments:
             if segment.has_aborted_transactions:
                 segment.transaction_index.keep_sound(segment.base_offset, begin)
     replay_producers(segments, producers, begin, log_end_offset)
-    for stray in snapshots - set(segments.bases) - {max(snapshots, default=0)}:
-        files.remove(snapshot_path(directory, stray))
-        snapshots.discard(stray)
+    for stray in set(snapshots.offsets[:-1]).difference(segments.bases):
+        snapshots.remove(stray)
     for number, segment in enumerate(segments):
         segment.synced = clean or segments.end_of(number, log_end_offset) < recovery_point
     return LoadedLog(segments, epochs, producers, snapshots, log_start_offset, log_end_offset, clean)

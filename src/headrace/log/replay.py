@@ -7,7 +7,7 @@ import logging
 from headrace.log.environment import Environment
 from headrace.log.producers import ProducerState
 from headrace.log.segments import Segments
-from headrace.log.snapshots import read_snapshot, snapshot_path
+from headrace.log.snapshot_files import SnapshotFiles
 from headrace.log.transaction_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
@@ -15,8 +15,7 @@ logger = logging.getLogger(__name__)
 
 def load_snapshot(
     environment: Environment,
-    directory: str,
-    snapshots: set[int],
+    snapshots: SnapshotFiles,
     producers: ProducerState,
     log_start_offset: int,
     trusted: int,
@@ -27,18 +26,16 @@ def load_snapshot(
     """
     producers.clear()
     now_ms = environment.clock.now_ms()
-    for offset in sorted(snapshots, reverse=True):
-        path = snapshot_path(directory, offset)
+    for offset in reversed(snapshots.offsets):
         if log_start_offset <= offset <= trusted:
             try:
-                producers.restore(read_snapshot(environment.files, path))
+                producers.restore(snapshots.read(offset))
             except ValueError as error:
-                logger.warning("Ignoring producer snapshot %s: %s.", path, error)
+                logger.warning("Ignoring producer snapshot %s: %s.", snapshots.path(offset), error)
             else:
                 producers.expire(now_ms, environment.producer_id_expiration_ms)
                 return offset
-        environment.files.remove(path)
-        snapshots.discard(offset)
+        snapshots.remove(offset)
     return log_start_offset
 
 

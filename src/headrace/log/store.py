@@ -19,14 +19,14 @@ from headrace.log.recovery import LoadedLog
 from headrace.log.replay import load_snapshot, replay_producers
 from headrace.log.segment import Segment
 from headrace.log.segments import Segments
-from headrace.log.snapshots import encode_snapshot, snapshot_path
+from headrace.log.snapshot_files import SnapshotFiles
+from headrace.log.snapshots import encode_snapshot
 from headrace.log.transaction_index import AbortedTransaction
 
 
 class LogStore:
     __slots__ = (
         "_environment",
-        "_snapshots",
         "_swapping",
         "active",
         "directory",
@@ -34,6 +34,7 @@ class LogStore:
         "epochs",
         "producers",
         "segments",
+        "snapshots",
         "swaps",
     )
 
@@ -44,7 +45,7 @@ class LogStore:
         self.epochs: LeaderEpochs = loaded.epochs
         self.producers: ProducerState = loaded.producers
         self.active: Segment = loaded.segments.active
-        self._snapshots: set[int] = loaded.snapshots
+        self.snapshots: SnapshotFiles = loaded.snapshots
         self.directory_synced = loaded.synced
         self._swapping = threading.Lock()
         """Held while files of segments change hands or are cut."""
@@ -112,20 +113,9 @@ class LogStore:
 
     def take_snapshot(self, offset: int) -> None:
         """Write down the producers as they are now, with the log ending at `offset`."""
-        if offset not in self._snapshots:
-            self.write_snapshot(offset, encode_snapshot(self.producers.entries.values()), sync=False)
-
-    def write_snapshot(self, offset: int, data: bytes, *, sync: bool) -> None:
-        self._environment.files.write_whole(snapshot_path(self.directory, offset), data, sync=sync)
-        self._snapshots.add(offset)
-        bases = set(self.segments.bases)
-        for stray in [known for known in list(self._snapshots) if known < offset and known not in bases]:
-            self.remove_snapshot(stray)
-
-    def remove_snapshot(self, offset: int) -> None:
-        """Forget the producers as they were at an offset."""
-        self._environment.files.remove(snapshot_path(self.directory, offset))
-        self._snapshots.discard(offset)
+        if offset not in self.snapshots:
+            data = encode_snapshot(self.producers.entries.values())
+            self.snapshots.write(offset, data, self.segments.bases)
 
     # Shrinking
 
@@ -136,11 +126,8 @@ class LogStore:
             end_offset = self._cut(offset)
             self.swaps += 1
         self.epochs.truncate_from_end(end_offset)
-        for later in [known for known in list(self._snapshots) if known > end_offset]:
-            self.remove_snapshot(later)
-        begin = load_snapshot(
-            self._environment, self.directory, self._snapshots, self.producers, log_start_offset, end_offset
-        )
+        self.snapshots.remove_after(end_offset)
+        begin = load_snapshot(self._environment, self.snapshots, self.producers, log_start_offset, end_offset)
         replay_producers(self.segments, self.producers, begin, end_offset)
         return end_offset
 
@@ -169,8 +156,7 @@ class LogStore:
         self.directory_synced = False
         self.epochs.clear()
         self.producers.clear()
-        for known in list(self._snapshots):
-            self.remove_snapshot(known)
+        self.snapshots.clear()
 
     def remove_first(self, segments: Iterable[Segment], delay_ms: int) -> None:
         """Take the oldest segments out of service. On an OSError those that still have their names are in service."""
@@ -182,8 +168,8 @@ class LogStore:
                 if not segment.suffix:
                     self.segments.add(segment)
                 raise
-            if segment.base_offset in self._snapshots:
-                self.remove_snapshot(segment.base_offset)
+            if segment.base_offset in self.snapshots:
+                self.snapshots.remove(segment.base_offset)
 
     def replace(self, old: list[Segment], new: Segment, delay_ms: int) -> None:
         """Serve a compacted segment instead of those it was made from.
@@ -195,8 +181,8 @@ class LogStore:
         with self._swapping:
             for segment in old:
                 self._discard(segment, delay_ms)
-                if segment.base_offset != new.base_offset and segment.base_offset in self._snapshots:
-                    self.remove_snapshot(segment.base_offset)
+                if segment.base_offset != new.base_offset and segment.base_offset in self.snapshots:
+                    self.snapshots.remove(segment.base_offset)
             new.rename("")
             self.segments.replace(old, [new])
             self.swaps += 1
@@ -258,7 +244,7 @@ class LogStore:
         return (
             self.segments.first is active
             and log_start_offset == active.base_offset == 0
-            and not self._snapshots
+            and not self.snapshots.offsets
             and active.is_quickly_indexed
             and not active.has_aborted_transactions
             and not active.preallocated
@@ -273,5 +259,6 @@ class LogStore:
         """Follow a rename of the directory."""
         self.directory = directory
         self.epochs.move(directory)
+        self.snapshots.move(directory)
         for segment in self.segments:
             segment.move(directory)
