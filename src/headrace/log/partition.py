@@ -124,9 +124,12 @@ class PartitionLog(TrimmedLog):
                     self._check_verified(store.producers, producer_id, producer_epoch, guard)
                 if base_sequence < 0 or producer_epoch < 0:
                     raise self._without_sequence(producer_id, base_sequence)
-                earlier = store.producers.check(
-                    producer_id, producer_epoch, base_sequence, count, transactional
-                )
+                try:
+                    earlier = store.producers.check(
+                        producer_id, producer_epoch, base_sequence, count, transactional
+                    )
+                except OSError as error:
+                    raise self.read_failed(error) from None
                 if earlier is not None:
                     return AppendResult(
                         earlier.first_offset,

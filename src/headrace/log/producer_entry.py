@@ -10,6 +10,8 @@ from headrace.wire.batch import (
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    BatchHeader,
+    advance_sequence,
 )
 
 
@@ -26,6 +28,12 @@ class BatchMetadata(NamedTuple):
     first_offset: int
     last_offset: int
     timestamp: int
+
+    @classmethod
+    def of(cls, header: BatchHeader) -> BatchMetadata:
+        first = header.base_sequence
+        last = advance_sequence(first, header.last_offset_delta) if first >= 0 else NO_SEQUENCE
+        return cls(first, last, header.base_offset, header.last_offset, header.max_timestamp)
 
 
 class CompletedTransaction(NamedTuple):
@@ -73,6 +81,13 @@ class ProducerEntry:
     @property
     def last_offset(self) -> int:
         return self.batches[-1].last_offset if self.batches else -1
+
+    def find(self, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
+        """The batch with exactly these sequences, if it is among the last five."""
+        for batch in self.batches:
+            if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
+                return batch
+        return None
 
     def move_to_epoch(self, epoch: int) -> None:
         if epoch != self.epoch:

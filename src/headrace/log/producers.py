@@ -8,7 +8,7 @@ has written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from headrace.log.producer_entry import (
     AppendOrigin,
@@ -29,9 +29,15 @@ from headrace.wire.markers import EndTransactionMarker, read_end_transaction_mar
 
 BATCHES_KEPT = 5
 
+EarlierHeaders = Callable[[], Iterator[BatchHeader]]
+
+
+def _nothing_earlier() -> Iterator[BatchHeader]:
+    return iter(())
+
 
 class ProducerState:
-    __slots__ = ("_guards", "_ongoing", "_unreplicated", "entries", "name")
+    __slots__ = ("_earlier", "_from_snapshot", "_guards", "_ongoing", "_unreplicated", "entries", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -43,6 +49,9 @@ class ProducerState:
         self._unreplicated: dict[int, int] = {}
         """First offset → marker offset of transactions that ended above the high watermark."""
         self._guards: dict[int, VerificationGuard] = {}
+        self._from_snapshot: set[int] = set()
+        """Producers of whom a snapshot told one batch; the batches before it have not been looked for."""
+        self._earlier: EarlierHeaders = _nothing_earlier
 
     # Checking a batch before it is written
 
@@ -59,9 +68,12 @@ class ProducerState:
             if batches:
                 if first_sequence != (batches[-1].last_sequence + 1) & MAX_SEQUENCE:
                     last_sequence = advance_sequence(first_sequence, count - 1)
-                    for batch in batches:
-                        if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
-                            return batch
+                    if (retried := entry.find(first_sequence, last_sequence)) is not None:
+                        return retried
+                    if producer_id in self._from_snapshot:
+                        self._recall(entry)
+                        if (retried := entry.find(first_sequence, last_sequence)) is not None:
+                            return retried
                     raise self._out_of_order(producer_id, first_sequence, batches[-1].last_sequence)
             elif first_sequence != 0:
                 raise self._out_of_order(producer_id, first_sequence, NO_SEQUENCE)
@@ -82,6 +94,27 @@ class ProducerState:
         if guard is not None and first_sequence > guard.lowest_sequence:
             raise self._out_of_order(producer_id, first_sequence, guard.lowest_sequence - 1)
         return None
+
+    def _recall(self, entry: ProducerEntry) -> None:
+        """Find a producer's batches before the one that the snapshot told, as far as five are known then."""
+        batches = entry.batches
+        for header in self._earlier():
+            if len(batches) >= BATCHES_KEPT:
+                break
+            if (
+                header.producer_id != entry.producer_id
+                or header.is_control
+                or header.base_offset >= batches[0].first_offset
+            ):
+                continue
+            batch = BatchMetadata.of(header)
+            if (
+                header.producer_epoch != entry.epoch
+                or advance_sequence(batch.last_sequence, 1) != batches[0].first_sequence
+            ):
+                break
+            batches.insert(0, batch)
+        self._from_snapshot.discard(entry.producer_id)
 
     def _check_first(self, producer_id: int, first_sequence: int) -> None:
         # A producer nothing is known of may begin anywhere: its records may have been deleted by retention.
@@ -254,6 +287,7 @@ class ProducerState:
             if entry.transaction_first_offset < 0 and now_ms - entry.last_timestamp >= expiration_ms
         ]:
             del self.entries[producer_id]
+            self._from_snapshot.discard(producer_id)
         for producer_id in [
             producer_id
             for producer_id, guard in self._guards.items()
@@ -261,11 +295,13 @@ class ProducerState:
         ]:
             del self._guards[producer_id]
 
-    def restore(self, entries: Iterable[ProducerEntry]) -> None:
-        """Begin with the entries of a snapshot."""
+    def restore(self, entries: Iterable[ProducerEntry], earlier: EarlierHeaders = _nothing_earlier) -> None:
+        """Begin with the entries of a snapshot; `earlier` reads the headers of the batches before it, newest first."""
         self.clear()
+        self._earlier = earlier
         for entry in entries:
             self.entries[entry.producer_id] = entry
+        self._from_snapshot = {entry.producer_id for entry in self.entries.values() if entry.batches}
         self._ongoing = {
             entry.transaction_first_offset: entry.producer_id
             for entry in sorted(self.entries.values(), key=lambda entry: entry.transaction_first_offset)
@@ -276,6 +312,8 @@ class ProducerState:
         self.entries.clear()
         self._ongoing = {}
         self._unreplicated = {}
+        self._from_snapshot = set()
+        self._earlier = _nothing_earlier
 
 
 __all__ = [

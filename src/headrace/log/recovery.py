@@ -84,7 +84,7 @@ def load_log(
     found = (offset_of(file) for file in names if file.endswith(SUFFIX))
     snapshots = SnapshotFiles(files, directory, (offset for offset in found if offset is not None))
     trusted = log_end_offset if clean else min(recovery_point, log_end_offset)
-    begin = load_snapshot(environment, snapshots, producers, log_start_offset, trusted)
+    begin = load_snapshot(environment, segments, snapshots, producers, log_start_offset, trusted)
     if not clean:
         for segment in segments:
             if segment.has_aborted_transactions:

@@ -127,7 +127,9 @@ class LogStore:
             self.swaps += 1
         self.epochs.truncate_from_end(end_offset)
         self.snapshots.remove_after(end_offset)
-        begin = load_snapshot(self._environment, self.snapshots, self.producers, log_start_offset, end_offset)
+        begin = load_snapshot(
+            self._environment, self.segments, self.snapshots, self.producers, log_start_offset, end_offset
+        )
         replay_producers(self.segments, self.producers, begin, end_offset)
         return end_offset
 
