@@ -126,7 +126,7 @@ def _check_not_running(target: Path) -> None:
 async def _enter(
     config: BrokerConfig, topics: Mapping[str, Mapping[int, Path]], settings: Mapping[str, str]
 ) -> None:
-    node = Node(config)
+    node = Node(config, removes_strays=False)
     try:
         await node.start()
     except StartError as error:

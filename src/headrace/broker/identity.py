@@ -36,6 +36,14 @@ class Identity:
     previous_epoch: int = -1
     """The oldest epoch in which this broker last used one of the directories; -1 when one does not say."""
 
+    def doubts(self, broker_epoch: int) -> str | None:
+        """Why the cluster's facts may not tell all topics that the directories hold; None when they do."""
+        if self.cluster_id is None or self.previous_epoch < 0:
+            return "a data directory was not used by this cluster before"
+        if broker_epoch <= self.previous_epoch:
+            return "the store is older than the data, as one restored from a backup"
+        return None
+
 
 def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
     """What the data directories say, and the settings where they say nothing; StartError when they disagree."""

@@ -35,6 +35,7 @@ from headrace.replica.fetcher import FetcherSettings
 from headrace.replica.replicas import Replicas
 from headrace.replica.replication import Replication
 from headrace.replica.sessions import FetchSessions
+from headrace.replica.strays import settle_strays
 from headrace.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -51,12 +52,15 @@ class Node:
         files: Files | None = None,
         authorizer: Authorizer | None = None,
         dispatcher: Callable[[Services], Dispatcher] = Dispatcher,
+        removes_strays: bool = True,
     ) -> None:
+        """`removes_strays` is for brokers that serve; one that adopts topics has logs nobody knows of yet."""
         self.config = config
         self.clock = clock or SystemClock()
         self._files = files or Files()
         self._authorizer = authorizer or AllowAll()
         self._dispatcher = dispatcher
+        self._removes_strays = removes_strays
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
         self._undo = contextlib.AsyncExitStack()
         """How to end what was started, newest first; all of it is done, though a step of it fails."""
@@ -101,6 +105,9 @@ class Node:
         undo.push_async_callback(self.cluster.stop)
         self.cluster.link = self.peers.call
         confirm_identity(self.logs, identity, self.cluster.image.cluster_id, self.cluster.broker_epoch)
+        if self._removes_strays:
+            doubt = identity.doubts(self.cluster.broker_epoch)
+            settle_strays(self.logs, self.cluster.image, self.broker_id, doubt)
         self.cluster.on_registered = lambda epoch: self._disk.submit(note_registration, self.logs, epoch)
         self._follow_settings()
         undo.push_async_callback(replication.stop)
