@@ -1,7 +1,7 @@
 """DeleteRecords: moves the log start offset; what lies before is no longer read, and removed by segments.
 
 - offset -1 means the high watermark; beyond it is OFFSET_OUT_OF_RANGE.
-- A topic whose cleanup.policy has no "delete" refuses (POLICY_VIOLATION), as in Kafka.
+- A topic that is only compacted refuses (POLICY_VIOLATION), as in Kafka; one with an empty cleanup.policy does not.
 """
 
 from __future__ import annotations

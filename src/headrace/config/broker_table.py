@@ -77,7 +77,7 @@ _TOPICS_AND_LOG = [
     Setting("compression.gzip.level", INT, -1, "The gzip level used when the broker compresses.", gzip_level, MEDIUM, CLUSTER),
     Setting("compression.lz4.level", INT, 9, "The lz4 level used when the broker compresses.", between(1, 17), MEDIUM, CLUSTER),
     Setting("compression.zstd.level", INT, 3, "The zstd level used when the broker compresses.", between(-131072, 22), MEDIUM, CLUSTER),
-    Setting("log.cleanup.policy", LIST, ("delete",), "The default of cleanup.policy.", list_of("compact", "delete"), MEDIUM, CLUSTER),
+    Setting("log.cleanup.policy", LIST, ("delete",), "The default of cleanup.policy.", list_of("compact", "delete", may_be_empty=True), MEDIUM, CLUSTER),
     Setting("log.segment.bytes", INT, 1_073_741_824, "The default of segment.bytes.", at_least(1_048_576), HIGH, CLUSTER),
     Setting("log.roll.ms", LONG, None, "The default of segment.ms; without it log.roll.hours counts.", None, HIGH, CLUSTER),
     Setting("log.roll.hours", INT, 168, "Hours before a new segment is begun, when log.roll.ms is not set.", at_least(1), HIGH),

@@ -179,11 +179,11 @@ def one_of_any_case(*allowed: str) -> Check:
     return check
 
 
-def list_of(*allowed: str) -> Check:
+def list_of(*allowed: str, may_be_empty: bool = False) -> Check:
     def check(value: Value) -> str | None:
         if not isinstance(value, tuple):
             return None
-        if not value:
+        if not value and not may_be_empty:
             return "the list must not be empty"
         wrong = [part for part in value if part not in allowed]
         return f"String must be one of: {', '.join(allowed)}" if wrong else None

@@ -46,7 +46,7 @@ def _throttled_replicas(value: Value) -> str | None:
 
 TOPIC_SETTINGS: Mapping[str, Setting] = table(
     [
-        Setting("cleanup.policy", LIST, ("delete",), "What happens to old segments: `delete` drops them by time or size, `compact` keeps the latest record of each key; both may be given.", list_of("compact", "delete")),
+        Setting("cleanup.policy", LIST, ("delete",), "What happens to old segments: `delete` drops them by time or size, `compact` keeps the latest record of each key; both may be given. With neither (an empty value) everything is kept until DeleteRecords removes it.", list_of("compact", "delete", may_be_empty=True)),
         Setting("compression.gzip.level", INT, -1, "The gzip level used when the broker compresses; -1 is gzip's own default.", gzip_level),
         Setting("compression.lz4.level", INT, 9, "The lz4 level used when the broker compresses.", between(1, 17)),
         Setting("compression.type", STRING, "producer", "How batches are stored: as the producer sent them (`producer`), uncompressed, or compressed again with the codec named.", one_of(*COMPRESSION_TYPES)),

@@ -270,7 +270,7 @@ class Partition:
         """Move the start of the log to `offset` (-1: the high watermark); returns where it starts now."""
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self}")
-        if not self.config.delete:
+        if self.config.compact and not self.config.delete:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, f"{self.topic} is compacted and never deletes by offset"
             )
