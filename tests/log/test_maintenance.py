@@ -23,10 +23,11 @@ from headrace.wire.errors import ErrorCode, KafkaError
 class WatchedFiles(Files):
     """Counts syncs, notes in which threads they happen, and can hold or fail them."""
 
-    __slots__ = ("failing", "full", "gate", "synced", "threads")
+    __slots__ = ("failing", "full", "gate", "synced", "syncing", "threads")
 
     def __init__(self):
         self.synced = []
+        self.syncing = threading.Event()
         self.threads = set()
         self.gate = None
         self.failing = False
@@ -49,6 +50,7 @@ class WatchedHandle(FileHandle):
 
     def sync(self):
         self.files.synced.append(os.path.basename(self.path))
+        self.files.syncing.set()
         self.files.threads.add(threading.get_ident())
         if self.files.gate is not None:
             assert self.files.gate.wait(30)
@@ -286,3 +288,40 @@ async def test_everything_happens_on_the_clock(maintenance, lab, clock):
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+@pytest.mark.parametrize("work", ["flush_due", "checkpoint_recovery_points"])
+async def test_a_log_that_is_deleted_while_it_is_flushed_is_no_error(maintenance, files, lab, caplog, work):
+    log = maintenance.manager.create("t", 0, LogConfig(flush_ms=0))
+    lab.append(log, b"a")
+    await maintenance.flusher.flush_through(log, 1)
+    lab.append(log, b"b")
+    files.syncing.clear()
+    files.gate = threading.Event()
+    running = asyncio.create_task(getattr(maintenance, work)())
+    assert await asyncio.to_thread(files.syncing.wait, 60)
+    maintenance.manager.delete("t", 0)
+    files.gate.set()
+    await running
+    assert [record.getMessage() for record in caplog.records if record.levelname != "INFO"] == []
+
+
+async def test_a_log_that_is_deleted_while_others_come_back_stays_away(maintenance, files, lab):
+    first, second = (maintenance.manager.create("t", number, LogConfig()) for number in range(2))
+    for log in (first, second):
+        lab.append(log, b"a")
+        log.take_offline("the test says so")
+
+    class Deleting:
+        def reopening(self, log):
+            if log is first:
+                maintenance.manager.delete("t", 1)
+            return True
+
+        def reopened(self, log):
+            pass
+
+    maintenance.observer = Deleting()
+    await maintenance.retry_offline()
+    assert first.offline_reason is None
+    assert second.offline_reason is not None

@@ -136,7 +136,8 @@ class LogCleaner:
                 if isinstance(answer, CleaningEnd):
                     if answer.error is None:
                         return answer.clean_until
-                    logger.warning("%s was not compacted: %s.", log.name, answer.error)
+                    if self._manager.holds(log):
+                        logger.warning("%s was not compacted: %s.", log.name, answer.error)
                     break
                 await self._announce_gaps(candidate)
                 if not await self._swap(log, truncations, answer):
@@ -153,7 +154,7 @@ class LogCleaner:
         """From its first compaction on a log may have gaps. That must be on the disk before they are: after a crash
         it is recovered before anybody knows the topic's settings."""
         log = candidate.log
-        if not log.was_compacted and self._manager.logs.get((log.topic, log.partition)) is log:
+        if not log.was_compacted and self._manager.holds(log):
             self._clean_until[log] = (candidate.first_dirty_offset, log.truncations)
             log.was_compacted = await self._checkpoint(self._manager.directory_of(log))
 

@@ -148,7 +148,12 @@ class LogMaintenance:
                 try:
                     await self.flusher.flush_through(log, log.log_end_offset)
                 except KafkaError as error:
-                    logger.error("%s", error.message)
+                    self._flush_failed(log, error)
+
+    def _flush_failed(self, log: PartitionLog, error: KafkaError) -> None:
+        """Of a log that was deleted meanwhile nobody wants anything on the disk."""
+        if self.manager.holds(log):
+            logger.error("%s", error.message)
 
     async def checkpoint_recovery_points(self) -> None:
         """Save how far each log is on the disk, with the producers' state at points inside a segment."""
@@ -157,7 +162,7 @@ class LogMaintenance:
                 try:
                     await self._in_thread(log.prepare_flush(snapshot=True).run)
                 except KafkaError as error:
-                    logger.error("%s", error.message)
+                    self._flush_failed(log, error)
         await self._checkpoint(RECOVERY_POINT, lambda log: log.recovery_point)
 
     async def checkpoint_log_starts(self) -> None:
@@ -191,7 +196,12 @@ class LogMaintenance:
             if directory.offline_reason is not None and directory.is_held:
                 await self._retry_directory(directory)
         for log in list(self.manager.logs.values()):
-            if log.offline_reason is not None and self.manager.directory_of(log).offline_reason is None:
+            # Others are waited for in between, and it may be deleted then.
+            if (
+                log.offline_reason is not None
+                and self.manager.holds(log)
+                and self.manager.directory_of(log).offline_reason is None
+            ):
                 await self._retry_log(log)
 
     async def _retry_log(self, log: PartitionLog) -> None:

@@ -171,6 +171,10 @@ class LogManager:
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         return self._logs.get((topic, partition))
 
+    def holds(self, log: PartitionLog) -> bool:
+        """Whether it was not deleted, nor replaced by one of the same name."""
+        return self._logs.get((log.topic, log.partition)) is log
+
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         return list(self._by_directory[directory.path].values())
 
