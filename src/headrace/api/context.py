@@ -1,18 +1,23 @@
-"""What a handler is given: the broker's engines, who is asking in which version, and what they may do."""
+"""What a handler is given: the broker's engines, who is asking in which version, what they may do, and the one reply."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from headrace.api.operations import CLUSTER, DENIAL, POSSIBLE, Operation, Resource, ResourceKind
 from headrace.wire.errors import KafkaError
+from headrace.wire.fetch import Part
 
 if TYPE_CHECKING:
     from headrace.broker.connection import Connection
+    from headrace.broker.outbox import Reply
     from headrace.broker.services import Services
+
+log = logging.getLogger("headrace.api")
 
 FAILED_INSIDE = "the request failed inside the broker; the log above says how"
 """Why a connection is cut when a request cannot be answered."""
@@ -28,6 +33,32 @@ class Context:
     version: int
     correlation_id: int
     client_id: str | None
+    _answered: bool = False
+
+    def reply(self, data: bytes | bytearray) -> None:
+        """Answer the request. Every way to do so leads through `_take_turn`, which only the first passes."""
+        if self._take_turn():
+            self.connection.outbox.send(data)
+
+    def reply_parts(self, parts: Sequence[Part]) -> None:
+        """The same with slices of log files."""
+        if self._take_turn():
+            self.connection.outbox.send_parts(parts)
+
+    def reserve_reply(self) -> Reply:
+        """A place for an answer that is known later, so that the requests behind this one need not wait for it."""
+        if not self._take_turn():
+            raise RuntimeError("this request has its reply already")
+        return self.connection.outbox.reserve()
+
+    def _take_turn(self) -> bool:
+        if self._answered:
+            # A client takes a second reply for the reply to its next request.
+            log.error("the request %d of %s was answered twice", self.correlation_id, self.client_id)
+            self.connection.cut(FAILED_INSIDE)
+            return False
+        self._answered = True
+        return True
 
     @property
     def principal(self) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from headrace.api.context import FAILED_INSIDE, Context
+from headrace.api.fetch_states import TRANSITIONS, Event, State
 from headrace.api.operations import TOPIC, Operation
 from headrace.clock import Timer
 from headrace.config.broker_table import RACK_AWARE
@@ -38,7 +39,7 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
         fetch = _Fetch(context, request)
     except KafkaError as error:
         parts = encode_reply(context.version, context.correlation_id, (), error_code=error.code)
-        context.connection.outbox.send_parts(parts)
+        context.reply_parts(parts)
         return
     fetch.start()
 
@@ -65,19 +66,16 @@ def _selector(context: Context, rack: str) -> Selector | None:
 
 
 class _Fetch:
-    """One fetch from its arrival to its reply; while it waits, the connection is muted."""
+    """One fetch from its arrival to its reply, as `fetch_states` draws it; while it waits, the connection is muted."""
 
     __slots__ = (
-        "_check_scheduled",
         "_context",
         "_entries",
         "_fetcher",
-        "_looking",
         "_max_wait_ms",
         "_min_bytes",
-        "_moved_meanwhile",
-        "_over",
         "_session",
+        "_state",
         "_timer",
         "_watched",
     )
@@ -91,11 +89,7 @@ class _Fetch:
         self._min_bytes = min(request.min_bytes, request.max_bytes)
         self._timer: Timer | None = None
         self._watched: list[Partition] = []
-        self._check_scheduled = False
-        self._looking = False
-        self._over = False
-        self._moved_meanwhile = False
-        """A partition moved while a thread was looking, which may have been too early to see it."""
+        self._state = State.FIRST_LOOK
         replication = services.replicas.replication
         self._fetcher = Fetcher(
             services.replicas,
@@ -190,112 +184,117 @@ class _Fetch:
             return None
 
     def start(self) -> None:
-        self._look(self._first_look)
+        self._look()
 
-    def _look(self, then: Callable[[Replies, int, bool], None]) -> None:
+    def _become(self, event: Event) -> State:
+        before = self._state
+        after = self._state = TRANSITIONS[before][event]
+        if after is State.CHECK_DUE and before is not State.CHECK_DUE:
+            # Once for all that moves in this turn of the loop.
+            self._context.services.turn.put_off(self._check)
+        return after
+
+    def _look(self) -> None:
         """Read what was asked for and go on with it: at once, or from a thread when the disk must be asked."""
         entries = self._entries if self._session is None else self._session.candidates()
         try:
             found = self._fetcher.read(entries)
         except BlockingIOError:
-            self._look_in_thread(entries, then)
+            self._look_in_thread(entries)
         except Exception:
             self._fail()
         else:
-            self._go_on(then, found)
+            self._found(*found)
 
-    def _look_in_thread(self, entries: list[FetchEntry], then: Callable[[Replies, int, bool], None]) -> None:
-        self._looking = True
+    def _look_in_thread(self, entries: list[FetchEntry]) -> None:
+        self._become(Event.DISK_NEEDED)
         self._context.connection.mute()
         read = partial(self._fetcher.read, entries, nowait=False)
         future = asyncio.get_running_loop().run_in_executor(self._context.services.disk, read)
 
         def arrived(done: asyncio.Future[tuple[Replies, int, bool]]) -> None:
-            self._looking = False
             try:
                 found = done.result()
             except Exception:
                 self._fail()
             else:
-                self._go_on(then, found)
+                self._found(*found)
 
         future.add_done_callback(arrived)
 
-    def _go_on(self, then: Callable[[Replies, int, bool], None], found: tuple[Replies, int, bool]) -> None:
+    def _found(self, replies: Replies, size: int, urgent: bool) -> None:
+        """A look is over."""
+        state = self._state
         try:
-            then(*found)
+            if urgent or size >= self._min_bytes or state is State.LAST_LOOK or self._waits_for_nothing():
+                self._answer(replies)
+            elif state is State.FIRST_LOOK or state is State.FIRST_LOOK_IN_THREAD:
+                self._begin_to_wait(replies)
+            else:
+                if self._session is not None:
+                    self._session.attend(replies)
+                self._become(Event.TOO_LITTLE)
         except Exception:
             self._fail()
 
-    def _fail(self) -> None:
-        """Nobody else hears of an error here: without an answer, the client must at least lose the connection."""
-        log.exception("a fetch failed inside the broker")
-        self._stop_waiting()
-        self._context.connection.cut(FAILED_INSIDE)
+    def _waits_for_nothing(self) -> bool:
+        if self._max_wait_ms <= 0:
+            return True
+        return not self._entries and (self._session is None or not self._session.entries)
 
-    def _first_look(self, replies: Replies, size: int, urgent: bool) -> None:
-        nothing_asked = not self._entries and (self._session is None or not self._session.entries)
-        if urgent or size >= self._min_bytes or self._max_wait_ms <= 0 or nothing_asked:
-            self._finish(replies, size, urgent)
-            return
+    def _begin_to_wait(self, replies: Replies) -> None:
         self._context.connection.mute()
+        longest = self._max_wait_ms / 1000
+        held_back = self._fetcher.throttled_for(replies)
+        wait = min(longest, held_back) if held_back else longest
+        self._timer = self._context.services.clock.call_later(wait, self._expired)
         if self._session is not None:
-            self._session.on_change = self._poke
+            self._session.on_change = self._moved
             self._session.attend(replies)
         else:
             self._watched = [entry.partition for entry in self._entries if entry.partition is not None]
             for partition in self._watched:
                 partition.watch(self, end=self._fetcher.replica_id >= 0)
-        longest = self._max_wait_ms / 1000
-        held_back = self._fetcher.throttled_for(replies)
-        wait = min(longest, held_back) if held_back else longest
-        self._timer = self._context.services.clock.call_later(wait, self._expired)
+        self._become(Event.TOO_LITTLE)
 
     def partition_moved(self, partition: Partition) -> None:
-        self._poke()
+        self._become(Event.MOVED)
 
-    def _poke(self) -> None:
-        """Look again, once for all that moves in this turn of the loop."""
-        if not self._check_scheduled:
-            self._check_scheduled = True
-            self._context.services.turn.put_off(self._check)
+    def _moved(self) -> None:
+        self._become(Event.MOVED)
 
     def _check(self) -> None:
-        self._check_scheduled = False
-        if self._timer is None:
-            return
-        if self._looking:
-            self._moved_meanwhile = True
-        else:
-            self._look(self._next_look)
-
-    def _next_look(self, replies: Replies, size: int, urgent: bool) -> None:
-        if urgent or size >= self._min_bytes or self._over:
-            self._finish(replies, size, urgent)
-            return
-        if self._session is not None:
-            self._session.attend(replies)
-        if self._moved_meanwhile:
-            self._moved_meanwhile = False
-            self._poke()
+        if self._state is State.CHECK_DUE:
+            self._become(Event.CHECK)
+            self._look()
 
     def _expired(self) -> None:
-        self._over = True
-        if not self._looking:
-            self._look(self._finish)
+        before = self._state
+        self._become(Event.EXPIRED)
+        if before is State.WAITING or before is State.CHECK_DUE:
+            self._look()  # Otherwise a thread looks now, and what it finds is the last.
 
-    def _finish(self, replies: Replies, size: int, urgent: bool) -> None:
+    def _answer(self, replies: Replies) -> None:
+        self._become(Event.ENOUGH)
         self._reply(replies)
         self._stop_waiting()  # after the reply, which somebody is waiting for
         if self._context.connection.muted:
             self._context.connection.unmute()
 
+    def _fail(self) -> None:
+        """Nobody else hears of an error here: without an answer, the client must at least lose the connection."""
+        log.exception("a fetch failed inside the broker")
+        self._become(Event.FAILURE)
+        self._stop_waiting()
+        self._context.connection.cut(FAILED_INSIDE)
+
     def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            if self._session is not None:
-                self._session.on_change = None
+            session = self._session
+            if session is not None and session.on_change == self._moved:
+                session.on_change = None
             for partition in self._watched:
                 partition.unwatch(self)
 
@@ -312,4 +311,4 @@ class _Fetch:
             list(topics.items()),
             session_id=self._session.id if self._session is not None else 0,
         )
-        self._context.connection.outbox.send_parts(parts)
+        self._context.reply_parts(parts)

@@ -33,7 +33,7 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
             return
         if refused:
             results = results + refused
-        connection.outbox.send(encode_reply(results, context.version, context.correlation_id))
+        context.reply(encode_reply(results, context.version, context.correlation_id))
         connection.unmute()
 
     connection.mute()

@@ -130,7 +130,7 @@ def _serve(
     elif waits:
         _Waiting(context, replies, waits, request)
     else:
-        context.connection.outbox.send(_encode(context, replies))
+        context.reply(_encode(context, replies))
 
 
 def _append(
@@ -206,7 +206,7 @@ class _Waiting:
     ) -> None:
         self._context = context
         self._replies = replies
-        self._place = context.connection.outbox.reserve()
+        self._place = context.reserve_reply()
         self._timer: Timer = context.services.clock.call_later(request.timeout_ms / 1000, self._expired)
         self._waits = [
             (partition, offset, self._told(partition, told, position, request.acks))

@@ -3,12 +3,17 @@
 Requests of a connection are served one at a time: while one waits, the connection is muted and later frames stay
 in the buffer (the outbox keeps produces that only wait for replicas, so those do not mute). The buffer starts
 small, grows with the bytes that arrive and never with the length a client announces, and shrinks again.
+
+A frame is served from the transport or from the loop, never from inside a reply: whoever replies (a partition that
+moves, a coordinator that stored something) may be in the middle of a change, so `unmute` and `drained` only see to it
+that the loop comes back for the frames that are left.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from enum import Enum, auto
 from typing import Protocol, cast
 
 from headrace.broker.buffers import BufferBudget
@@ -50,13 +55,24 @@ class Listener(Protocol):
     def monotonic(self) -> float: ...
 
 
+class _Serving(Enum):
+    """What happens to the frames in the buffer."""
+
+    RESTING = auto()
+    """Nothing, until bytes arrive or what they wait for is done."""
+    DUE = auto()
+    """The loop has been asked to serve them."""
+    NOW = auto()
+    """They are being served."""
+
+
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_buffer",
         "_end",
         "_listener",
-        "_parsing",
         "_reading_paused",
+        "_serving",
         "_start",
         "_view",
         "last_active",
@@ -80,7 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         self._start = 0
         self._end = 0
         self._reading_paused = False
-        self._parsing = False
+        self._serving = _Serving.RESTING
         self.share = Share(listener.fairness)
         self.muted = False
         self.principal = "User:ANONYMOUS"
@@ -144,7 +160,17 @@ class Connection(asyncio.BufferedProtocol):
         if self.transport.is_closing():
             return
         self.muted = False
-        self.parse()
+        self._serve_soon()
+
+    def drained(self) -> None:
+        """From the outbox: nothing of a reply is left over; go on with the next frame."""
+        if not self.muted:
+            self._serve_soon()
+
+    def _serve_soon(self) -> None:
+        if self._start != self._end and self._serving is _Serving.RESTING:
+            self._serving = _Serving.DUE
+            asyncio.get_running_loop().call_soon(self.parse)
 
     def cut(self, reason: str) -> None:
         """Close the connection because of what the peer did, saying why once; what it sent after that is not served."""
@@ -155,16 +181,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def parse(self) -> None:
         """Serve whole frames until there is none, or the connection must wait."""
-        if self._parsing:
+        if self._serving is _Serving.NOW:
             return
-        self._parsing = True
+        self._serving = _Serving.NOW
         turn = self._listener.turn
         turn.begin()
         self.outbox.gather()
         try:
             self._serve_frames()
         finally:
-            self._parsing = False
+            self._serving = _Serving.RESTING
             # Who waits for what was just written hears of it before the writer does.
             turn.end()
             self.outbox.release()

@@ -109,9 +109,9 @@ class Dispatcher:
             context.connection.cut(FAILED_INSIDE)
             return
         if isinstance(response, bytearray):
-            context.connection.outbox.send(response)
+            context.reply(response)
             return
-        context.connection.outbox.send(encode_reply(response, context.version, context.correlation_id))
+        context.reply(encode_reply(response, context.version, context.correlation_id))
 
     def _failed(self, api: Api, error: Exception) -> Response | None:
         """The response that carries an error at the top, or None when this API has no place for one."""

@@ -8,17 +8,24 @@ every slice for a peer that moves much while others ask little: copying pages th
 the loop's time.
 A piece that is not in the page cache is read by a thread, so the loop never waits for a disk; and nothing is read
 while the peer's window is full, so a slow reader costs no memory.
+
+Nothing here serves a request: whoever replies may be in the middle of a change, and must not find a later request
+served when the call returns. `on_drained` only says that the connection may go on, soon.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from enum import Enum, auto
 
 from headrace.broker.fairness import Share
 from headrace.wire.fetch import Part, Slice
+
+log = logging.getLogger("headrace.network")
 
 PIECE = 128 * 1024
 LARGE = 1024 * 1024
@@ -59,13 +66,26 @@ class Pieces:
             self._free.append(piece)
 
 
+class _Pump(Enum):
+    """Who sends the next piece."""
+
+    READY = auto()
+    """Whoever has something to send, at once."""
+    READING = auto()
+    """The thread that reads it, when it is done."""
+    YIELDED = auto()
+    """The next turn: it is the others' now."""
+    CLOSED = auto()
+    """Nobody: the peer is gone, or is being cut off."""
+
+
 class Outbox:
     def __init__(
         self,
         transport: asyncio.Transport,
         disk: Executor,
         on_drained: Callable[[], None],
-        on_failure: Callable[[OSError], None],
+        on_failure: Callable[[str], None],
         share: Share,
         pieces: Pieces | None = None,
         socket: int | None = None,
@@ -85,9 +105,8 @@ class Outbox:
         self._position = 0
         self._large = False
         self._paused = False
-        self._reading = False
-        self._yielded = False
-        self._closed = False
+        """The peer's window is full: the transport's word, whatever the pump does."""
+        self._pump_state = _Pump.READY
         self._gathering = False
         self._gathered: list[bytes | bytearray] = []
         self._gathered_size = 0
@@ -112,7 +131,7 @@ class Outbox:
 
     def send(self, data: bytes | bytearray) -> None:
         """Reply at once when nothing is ahead of it."""
-        if self._closed:
+        if self._pump_state is _Pump.CLOSED:
             return
         if self._replies or self._parts:
             reply = Reply()
@@ -146,8 +165,14 @@ class Outbox:
         return reply
 
     def resolve(self, reply: Reply, parts: Sequence[Part]) -> None:
+        if self._pump_state is _Pump.CLOSED:
+            return
+        if reply.parts is not None:
+            log.error("a reply was given twice")
+            self._fail("a request was answered twice; the log above says how")
+            return
         reply.parts = parts
-        if not self._closed and self._replies[0] is reply:
+        if self._replies[0] is reply:
             self._pump()
 
     def pause(self) -> None:
@@ -158,14 +183,18 @@ class Outbox:
         self._pump()
 
     def close(self) -> None:
-        self._closed = True
+        self._pump_state = _Pump.CLOSED
         self._parts.clear()
         self._replies.clear()
         self._gathered.clear()
 
+    def _fail(self, reason: str) -> None:
+        self.close()
+        self._on_failure(reason)
+
     def _pump(self) -> None:
         """Write until everything ready is out, the peer is full or a disk must be asked."""
-        if self._reading or self._yielded or self._closed:
+        if self._pump_state is not _Pump.READY:
             return
         self._write_gathered()
         while not self._paused:
@@ -179,7 +208,7 @@ class Outbox:
                 return
             # Sending costs a quarter to a half of what receiving, checking and writing does.
             if self._share.spend(count // 4) and self._parts:
-                self._yielded = True
+                self._pump_state = _Pump.YIELDED
                 self._share.give_way(self._go_on)
                 return
         if not self.blocked:
@@ -190,8 +219,9 @@ class Outbox:
         self._large = sum(part.size for part in parts if not isinstance(part, bytes | bytearray)) > LARGE
 
     def _go_on(self) -> None:
-        self._yielded = False
-        self._pump()
+        if self._pump_state is _Pump.YIELDED:
+            self._pump_state = _Pump.READY
+            self._pump()
 
     def _write_piece(self) -> int | None:
         """Put the next parts together, small headers and slices alike, and write them at once.
@@ -237,7 +267,7 @@ class Outbox:
                     return None
                 break
             except OSError as error:
-                self._on_failure(error)
+                self._fail(f"a log file could not be read: {error}")
                 return None
             if not self._advance(part, count):
                 return None
@@ -267,7 +297,7 @@ class Outbox:
     def _advance(self, part: Slice, count: int) -> bool:
         """False when there is nothing more to read: a truncation removed it while the reply was on its way."""
         if count == 0:
-            self._on_failure(OSError("a log file is shorter than its index says"))
+            self._fail("a log file is shorter than its index says")
             return False
         self._position += count
         if self._position >= part.size:
@@ -276,7 +306,7 @@ class Outbox:
         return True
 
     def _fetch(self, part: Slice, size: int) -> None:
-        self._reading = True
+        self._pump_state = _Pump.READING
         assert part.handle is not None
         piece = bytearray(size)
         loop = asyncio.get_running_loop()
@@ -284,13 +314,13 @@ class Outbox:
         future = loop.run_in_executor(self._disk, part.handle.read_into, piece, start)
 
         def arrived(done: asyncio.Future[int]) -> None:
-            self._reading = False
-            if self._closed:
+            if self._pump_state is not _Pump.READING:
                 return
+            self._pump_state = _Pump.READY
             try:
                 count = done.result()
             except OSError as error:
-                self._on_failure(error)
+                self._fail(f"a log file could not be read: {error}")
                 return
             if self._advance(part, count):
                 self._transport.write(memoryview(piece)[:count])

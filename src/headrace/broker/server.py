@@ -132,11 +132,14 @@ class Acceptor:
         self._server.forget(connection)
 
     def make_outbox(self, connection: Connection, transport: asyncio.Transport) -> Outbox:
-        def failed(error: OSError) -> None:
-            connection.cut(f"a log file could not be read: {error}")
-
         socket = transport.get_extra_info("socket").fileno()
         server = self._server
         return Outbox(
-            transport, server.disk, connection.parse, failed, connection.share, server.pieces, socket
+            transport,
+            server.disk,
+            connection.drained,
+            connection.cut,
+            connection.share,
+            server.pieces,
+            socket,
         )
