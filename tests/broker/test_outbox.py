@@ -186,3 +186,16 @@ def test_an_answer_for_a_peer_that_has_gone_is_dropped(disk):
         outbox.send_parts([b"re", b"ply"])
 
     uvloop.run(answer_too_late())
+
+
+def test_a_place_takes_one_reply_and_a_second_ends_the_connection(disk):
+    async def resolve_twice():
+        failures = []
+        async with outbox_to_a_peer(disk, failures) as outbox:
+            first, second = outbox.reserve(), outbox.reserve()
+            outbox.resolve(second, [b"2"])
+            outbox.resolve(second, [b"2 again"])
+            outbox.resolve(first, [b"1"])
+        assert failures == ["a request was answered twice; the log above says how"]
+
+    asyncio.run(resolve_twice())
