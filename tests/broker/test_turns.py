@@ -11,6 +11,7 @@ from headrace.broker.buffers import BufferBudget
 from headrace.broker.connection import Connection
 from headrace.broker.fairness import LONG_TURN, LONGEST_PAUSE, SHORT_TURN, Fairness, Share
 from headrace.broker.outbox import Outbox
+from headrace.clock import SystemClock
 from headrace.log.files import FileHandle, Files
 from headrace.replica.turn import Turn
 
@@ -77,7 +78,7 @@ class Server:
 
     def __init__(self, disk):
         self._disk = disk
-        self.budget = BufferBudget(64 * MEGABYTE)
+        self.budget = BufferBudget(64 * MEGABYTE, SystemClock())
         self.turn = Turn()
         self.fairness = Fairness()
         self.served = 0

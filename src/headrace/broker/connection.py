@@ -1,8 +1,8 @@
 """One client connection: bytes in, whole frames to the dispatcher, replies out through the outbox.
 
 Requests of a connection are served one at a time: while one waits, the connection is muted and later frames stay
-in the buffer (the outbox keeps produces that only wait for replicas, so those do not mute). The buffer starts
-small, grows with the bytes that arrive and never with the length a client announces, and shrinks again.
+in the buffer (the outbox keeps produces that only wait for replicas, so those do not mute). The memory of the buffer grows
+with the bytes that arrive and never with the length a client announces, and shrinks again.
 
 A frame is served from the transport or from the loop, never from inside a reply: whoever replies (a partition that
 moves, a coordinator that stored something) may be in the middle of a change, so `unmute` and `drained` only see to it
@@ -19,14 +19,13 @@ from typing import Protocol, cast
 from headrace.broker.buffers import BufferBudget
 from headrace.broker.fairness import Fairness, Share
 from headrace.broker.outbox import Outbox
+from headrace.broker.receive_buffer import SMALL, ReceiveBuffer
 from headrace.replica.turn import Turn
 from headrace.wire.codec import WireError
 from headrace.wire.frames import frame_length
 
 log = logging.getLogger("headrace.network")
 
-SMALL = 16 * 1024
-LARGE_STEP = 1024 * 1024
 MOST_WAITING = 1000
 """Replies that may wait for replicas on one connection before it is no longer read."""
 
@@ -68,13 +67,10 @@ class _Serving(Enum):
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
-        "_buffer",
-        "_end",
+        "_inbox",
         "_listener",
         "_reading_paused",
         "_serving",
-        "_start",
-        "_view",
         "last_active",
         "muted",
         "outbox",
@@ -91,10 +87,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._buffer = bytearray(SMALL)
-        self._view = memoryview(self._buffer)
-        self._start = 0
-        self._end = 0
+        self._inbox = ReceiveBuffer()
         self._reading_paused = False
         self._serving = _Serving.RESTING
         self.share = Share(listener.fairness)
@@ -112,7 +105,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def served_all(self) -> bool:
         """No further frame has begun to arrive behind the one being served."""
-        return self._start == self._end
+        return self._inbox.start == self._inbox.end
 
     # From the transport.
 
@@ -127,15 +120,15 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.muted = True
         self.outbox.close()
-        self._listener.budget.forget(self.parse)
-        self._release_buffer(SMALL)
+        self._listener.budget.give_back(self)
         self._listener.closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._view[self._end :]
+        inbox = self._inbox
+        return inbox.view[inbox.end : inbox.paid]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._end += nbytes
+        self._inbox.end += nbytes
         self.parse()
         if self.share.spend(nbytes) and not self._reading_paused and not self.transport.is_closing():
             self._pause_reading()
@@ -168,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
             self._serve_soon()
 
     def _serve_soon(self) -> None:
-        if self._start != self._end and self._serving is _Serving.RESTING:
+        if not self.served_all and self._serving is _Serving.RESTING:
             self._serving = _Serving.DUE
             asyncio.get_running_loop().call_soon(self.parse)
 
@@ -196,23 +189,23 @@ class Connection(asyncio.BufferedProtocol):
             self.outbox.release()
 
     def _serve_frames(self) -> None:
-        listener, outbox = self._listener, self.outbox
+        listener, outbox, inbox = self._listener, self.outbox, self._inbox
         needed = 0
         while not (self.muted or outbox.blocked or outbox.waiting >= MOST_WAITING):
-            available = self._end - self._start
+            start = inbox.start
+            available = inbox.end - start
             if available < 4:
                 break
-            size = frame_length(self._buffer, self._start)
+            size = frame_length(inbox.view, start)
             if size <= 0 or size > listener.max_request_bytes:
                 self.cut(f"a request of {size} bytes, allowed are 1 to {listener.max_request_bytes}")
                 return
             if available < 4 + size:
                 needed = 4 + size
                 break
-            begin = self._start + 4
-            self._start = begin + size
+            inbox.start = start + 4 + size
             self.last_active = listener.monotonic()
-            frame = self._view[begin : self._start]
+            frame = inbox.view[start + 4 : inbox.start]
             try:
                 listener.dispatch(self, frame)
             except WireError as error:
@@ -229,41 +222,31 @@ class Connection(asyncio.BufferedProtocol):
 
     def _make_room(self, needed: int) -> None:
         """Leave free space at the end of the buffer, or stop reading until some frames are served."""
-        held = self._end - self._start
-        capacity = len(self._buffer)
-        if held == 0:
-            self._start = self._end = 0
-        if held <= SMALL // 2 and capacity > SMALL and self._listener.budget.scarce:
-            self._replace_buffer(SMALL)
-            capacity = SMALL
-        elif self._start and (self._end == capacity or self._start + needed > capacity):
-            self._view[:held] = bytes(self._view[self._start : self._end])
-            self._start, self._end = 0, held
-        if self._end == len(self._buffer):
-            wanted = min(needed, 2 * capacity, capacity + LARGE_STEP)
-            if wanted > capacity and self._listener.budget.take(wanted - capacity, self):
-                self._replace_buffer(wanted, taken=True)
-            elif wanted > capacity:
-                self._pause_reading()
-                self._listener.budget.when_freed(self.parse)
-                return
-        if self._end < len(self._buffer):
+        inbox, budget = self._inbox, self._listener.budget
+        if (
+            inbox.paid > SMALL
+            and inbox.end - inbox.start <= SMALL // 2
+            and (budget.scarce or budget.lends_to(self))
+        ):
+            inbox.shrink()
+            budget.give_back(self)
+        inbox.make_contiguous(needed)
+        if inbox.end == inbox.paid:
+            step = inbox.next_step(needed)
+            if step > inbox.paid:
+                if not budget.take(step - inbox.paid, self):
+                    self._pause_reading()
+                    return
+                try:
+                    inbox.pay(step, needed)
+                except MemoryError as error:
+                    self.cut(str(error))
+                    return
+                self.last_active = self._listener.monotonic()
+        if inbox.end < inbox.paid:
             self._resume_reading()
         else:
             self._pause_reading()
-
-    def _replace_buffer(self, capacity: int, taken: bool = False) -> None:
-        held = bytes(self._view[self._start : self._end])
-        if not taken:
-            self._release_buffer(capacity)
-        self._buffer = bytearray(capacity)
-        self._view = memoryview(self._buffer)
-        self._view[: len(held)] = held
-        self._start, self._end = 0, len(held)
-
-    def _release_buffer(self, down_to: int) -> None:
-        if len(self._buffer) > down_to:
-            self._listener.budget.give_back(len(self._buffer) - down_to, self)
 
     def _pause_reading(self) -> None:
         if not self._reading_paused:
@@ -275,7 +258,21 @@ class Connection(asyncio.BufferedProtocol):
             self._reading_paused = False
             self.transport.resume_reading()
 
+    # From the budget.
+
+    @property
+    def progress(self) -> tuple[float, int] | None:
+        held = self._inbox.end - self._inbox.start
+        if held == 0 or self.muted or self._reading_paused or self.outbox.blocked:
+            return None
+        return self.last_active, held
+
+    def memory_freed(self) -> None:
+        self.parse()
+
     def shrink(self) -> None:
-        """Called now and then by the server: an idle connection keeps only a small buffer."""
-        if self._end == self._start and len(self._buffer) > SMALL:
-            self._replace_buffer(SMALL)
+        """An idle connection keeps only a small buffer; the server asks for the rest now and then."""
+        inbox = self._inbox
+        if inbox.end == inbox.start and inbox.paid > SMALL:
+            inbox.shrink()
+            self._listener.budget.give_back(self)

@@ -47,7 +47,7 @@ class Server:
         self.clock = clock
         self.disk = disk
         self.dispatcher = dispatcher
-        self.budget = BufferBudget(limits.buffer_bytes)
+        self.budget = BufferBudget(limits.buffer_bytes, clock)
         self.fairness = Fairness()
         self.pieces = Pieces()
         self.connections: set[Connection] = set()
