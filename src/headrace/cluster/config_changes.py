@@ -82,6 +82,11 @@ def replace_all(
     return Outcome(results, changes)
 
 
+def names(setting: str, changes: Sequence[Change]) -> bool:
+    """Whether any of these changes sets or takes away `setting`."""
+    return any(isinstance(change, ConfigsChanged) and setting in change.values for change in changes)
+
+
 def _check_ops(ops: Sequence[ConfigOp]) -> None:
     names = [op.name for op in ops]
     repeated = sorted({name for name in names if names.count(name) > 1})

@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 PRODUCER_ID_BLOCK = 1000
 RETRY_SECONDS = 0.2
 STOP_SECONDS = 1.0
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 T = TypeVar("T")
 
@@ -82,7 +83,10 @@ class Controller:
 
         def announce(image: MetadataImage) -> Outcome[None]:
             begun = apply_changes(image, image.offset, first)
-            return Outcome(None, first + reconcile(begun, registered, self._unclean(begun)))
+            changes = first + reconcile(begun, registered, self._unclean(begun))
+            settled = apply_changes(image, image.offset, changes)
+            # This broker's own settings may allow what those of the controller before did not.
+            return Outcome(None, changes + leaders.elect_uncleanly(settled, self._unclean(settled)))
 
         await self._submit(announce)
         log.info("broker %d is the controller, epoch %d", self._broker_id, self.epoch)
@@ -147,16 +151,30 @@ class Controller:
         requested: Mapping[ConfigResource, Sequence[config_changes.ConfigOp]],
         validate_only: bool = False,
     ) -> config_changes.Errors:
-        return await self._submit(
+        return await self._alter_configs(
             lambda image: config_changes.incremental_alter(image, self._config(), requested), validate_only
         )
 
     async def alter_configs(
         self, requested: Mapping[ConfigResource, Mapping[str, str | None]], validate_only: bool = False
     ) -> config_changes.Errors:
-        return await self._submit(
+        return await self._alter_configs(
             lambda image: config_changes.replace_all(image, self._config(), requested), validate_only
         )
+
+    async def _alter_configs(
+        self, alter: Callable[[MetadataImage], Outcome[config_changes.Errors]], validate_only: bool
+    ) -> config_changes.Errors:
+        """Settings that change, and the leaders they allow."""
+
+        def decide(image: MetadataImage) -> Outcome[config_changes.Errors]:
+            outcome = alter(image)
+            if config_changes.names(UNCLEAN_ELECTION, outcome.changes):
+                after = apply_changes(image, image.offset, outcome.changes)
+                outcome.changes += leaders.elect_uncleanly(after, self._unclean(after))
+            return outcome
+
+        return await self._submit(decide, validate_only)
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         return await self._submit(
@@ -200,10 +218,12 @@ class Controller:
         return await self._submit(decide)
 
     def _unclean(self, image: MetadataImage) -> brokers.Unclean:
-        by_default = self._config().boolean("unclean.leader.election.enable")
+        """By `image`, whose settings this broker itself may not have taken yet."""
+        config = self._config().with_dynamic(image.cluster_configs(), image.broker_configs(self._broker_id))
+        by_default = config.boolean(UNCLEAN_ELECTION)
 
         def unclean(topic: str) -> bool:
-            own = image.topic_configs(topic).get("unclean.leader.election.enable")
+            own = image.topic_configs(topic).get(UNCLEAN_ELECTION)
             return by_default if own is None else own.strip().lower() == "true"
 
         return unclean

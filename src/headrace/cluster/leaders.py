@@ -1,9 +1,10 @@
-"""Electing leaders on request, and moving leadership back to preferred leaders when it has drifted."""
+"""Electing leaders on request or when settings newly allow it, and moving leadership back to preferred leaders when it has drifted."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+from headrace.cluster.brokers import Unclean
 from headrace.cluster.changes import Change
 from headrace.cluster.elections import Election, next_state
 from headrace.cluster.image import NO_LEADER, MetadataImage, Topic
@@ -74,6 +75,18 @@ def _elect(image: MetadataImage, name: str, index: int, kind: int, edits: Partit
         )
     edits.put(topic, index, state)
     return PartitionResult(index, ErrorCode.NONE, None)
+
+
+def elect_uncleanly(image: MetadataImage, unclean: Unclean) -> list[Change]:
+    """A leader for every partition that has none and may have any replica that is alive."""
+    edits = PartitionEdits()
+    for topic in image.topics.values():
+        if not unclean(topic.name):
+            continue
+        for index, partition in enumerate(topic.partitions):
+            if partition.leader == NO_LEADER:
+                edits.put(topic, index, next_state(partition, image.active, election=Election.UNCLEAN))
+    return edits.changes()
 
 
 def balance_leaders(image: MetadataImage, tolerated_percentage: int) -> list[Change]:
