@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from headrace.broker.supervisor import settings_of
+from headrace.broker.supervisor import HEALTHY_SECONDS, LONGEST_PAUSE, Restarts, settings_of
 from headrace.config.broker import BrokerConfig
 
 
@@ -95,6 +95,24 @@ def test_brokers_make_a_cluster_and_one_that_is_killed_comes_back(supervised, tm
     supervised.process.send_signal(signal.SIGTERM)
     assert supervised.process.wait(60) == 0
     assert not any(broker.is_running() for broker in brokers.values())
+
+
+def test_a_broker_that_is_killed_again_and_again_is_back_at_once(supervised):
+    for times in (1, 2, 3):
+        victim = supervised.brokers()[2]
+        os.kill(victim.pid, signal.SIGKILL)
+        until(lambda: supervised.errors.read_text().count("broker 2 ended (signal SIGKILL)") == times)  # noqa: B023
+        until(lambda: 2 in supervised.brokers() and supervised.brokers()[2].pid != victim.pid)  # noqa: B023
+    said = [line for line in supervised.errors.read_text().splitlines() if "broker 2 ended" in line]
+    assert [line.rpartition("; ")[2] for line in said] == ["starting it again at once"] * 3
+
+
+def test_a_broker_that_keeps_ending_early_is_started_with_pauses_until_it_serves_for_a_while():
+    restarts = Restarts()
+    pauses = [restarts.pause_after(served=1.0) for _ in range(9)]
+    assert pauses == [0, 0, 0, 1, 2, 4, 8, LONGEST_PAUSE, LONGEST_PAUSE]
+    assert restarts.pause_after(served=HEALTHY_SECONDS) == 0
+    assert [restarts.pause_after(served=0.0) for _ in range(4)] == [0, 0, 0, 1]
 
 
 def test_brokers_end_with_a_supervisor_that_is_killed(supervised):

@@ -33,7 +33,11 @@ from headrace.config.listeners import Listener
 log = logging.getLogger("headrace.supervisor")
 
 LONGEST_SOCKET_PATH = 100
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+STARTS_AT_ONCE = 3
+"""How often in a row a broker that ended early is started again without a pause."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
+HEALTHY_SECONDS = 10.0
+"""A broker that served for so long did not end early."""
 _READY = re.compile(rb"is ready: broker \d+ on ([^\n]*), data in ")
 
 
@@ -81,6 +85,25 @@ def _shifted(listeners: tuple[Listener, ...], by: int) -> str:
         port = listener.port + by if listener.port else 0
         moved.append(str(Listener(listener.name, listener.host, port, listener.protocol)))
     return ",".join(moved)
+
+
+@dataclass(slots=True)
+class Restarts:
+    """How long to wait before a broker that ended is started again.
+
+    Not at all at first, since until then its partitions lack a replica; with pauses that grow, once it keeps ending early.
+    """
+
+    _early_ends: int = 0
+
+    def pause_after(self, served: float) -> float:
+        """Seconds, for a broker that ended after it had served for `served` seconds."""
+        if served >= HEALTHY_SECONDS:
+            self._early_ends = 0
+            return 0.0
+        self._early_ends += 1
+        excess = self._early_ends - STARTS_AT_ONCE
+        return min(FIRST_PAUSE * 2.0 ** (excess - 1), LONGEST_PAUSE) if excess > 0 else 0.0
 
 
 @dataclass(slots=True)
@@ -159,10 +182,9 @@ class Supervisor:
 
     async def _keep(self, child: _Child) -> None:
         """Run a broker, again and again until the supervisor stops."""
-        pause = FIRST_PAUSE
+        restarts = Restarts()
         while True:
-            began = self._clock.monotonic()
-            code = await self._run_once(child)
+            code, served = await self._run_once(child)
             if self._stopping:
                 return
             if not child.ready.is_set():
@@ -172,13 +194,13 @@ class Supervisor:
                         StartError(f"Broker {child.broker_id} did not start; see above.")
                     )
                 return
-            if self._clock.monotonic() - began > 2 * LONGEST_PAUSE:
-                pause = FIRST_PAUSE
-            log.error("broker %d ended (%s); starting it again in %.0f s", child.broker_id, code, pause)
+            pause = restarts.pause_after(served)
+            when = f"in {pause:.0f} s" if pause else "at once"
+            log.error("broker %d ended (%s); starting it again %s", child.broker_id, code, when)
             await self._clock.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _run_once(self, child: _Child) -> str:
+    async def _run_once(self, child: _Child) -> tuple[str, float]:
+        """How it ended, and for how many seconds it served."""
         child.process = await asyncio.create_subprocess_exec(
             *child.arguments,
             stdin=asyncio.subprocess.DEVNULL,
@@ -188,13 +210,16 @@ class Supervisor:
             env={**os.environ, SUPERVISOR_VARIABLE: str(os.getpid())},
         )
         assert child.process.stdout is not None
+        serves_since: float | None = None
         async for line in child.process.stdout:
             found = _READY.search(line)
             if found is not None:
                 child.address = found[1].decode()
                 child.ready.set()
+                serves_since = self._clock.monotonic()
         code = await child.process.wait()
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        served = self._clock.monotonic() - serves_since if serves_since is not None else 0.0
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}", served
 
     async def _stop_children(self) -> None:
         self._stopping = True
