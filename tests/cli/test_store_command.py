@@ -117,6 +117,8 @@ def test_a_zookeeper_that_does_not_answer_is_one_sentence(tmp_path, monkeypatch,
     caplog.set_level(logging.WARNING, "headrace.kazoo")
     monkeypatch.setattr(store, "SESSION_SECONDS", 1.0)
     (tmp_path / "cluster.db").touch()
-    with pytest.raises(Failure, match=r"ZooKeeper at 127\.0\.0\.1:1/chroot does not answer; start it"):
+    with pytest.raises(
+        Failure, match=r"ZooKeeper at 127\.0\.0\.1:1/chroot does not answer \(.*refused\); start it"
+    ):
         store.copy(str(tmp_path), "127.0.0.1:1/chroot")
     assert [each for each in caplog.records if each.name == "headrace.kazoo"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import resource
@@ -53,11 +54,27 @@ def _raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
+async def _started(node: Node, stop: asyncio.Event) -> bool:
+    """Start it, unless it is told to stop first: it may have to wait for its cluster."""
+    starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stop.wait())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if starting.done():
+        await starting
+        return True
+    starting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await starting
+    return False
+
+
 async def _serve(node: Node, signals: StopSignals) -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
     stop = signals.event()
-    await node.start()
+    if not await _started(node, stop):
+        log.info("the broker was stopped before it served")
+        return
     # What was made at start-up stays: keep it out of every later collection, and collect seldom, since the
     # hot path makes no cycles.
     gc.freeze()

@@ -45,7 +45,7 @@ async def _open_store(config: BrokerConfig, clock: Clock) -> tuple[Store, CloseS
         except ImportError:
             raise StoreError("zookeeper.connect needs kazoo: pip install 'headrace[zookeeper]'.") from None
         patience = config.value("zookeeper.connection.timeout.ms")
-        connection_timeout = patience / 1000 if isinstance(patience, int) else session_timeout
+        connection_timeout = patience / 1000 if isinstance(patience, int) else None
         return await ZooKeeperStore.open(ensemble, session_timeout, connection_timeout, clock), None
     socket = config.string("headrace.store")
     if socket:

@@ -96,18 +96,30 @@ class ClusterNode:
 
     async def start(self) -> None:
         """Returns when this broker is alive in its own image and the cluster has a controller."""
-        await prepare_paths(self._store)
         self._store.on_session(self._session_changed)
-        await self._register()
-        image, _ = await load(self._store, self.image)
-        self._advance(image, changes_between(self.image, image))
-        await self._stand_for_election()
+        while True:
+            try:
+                await self._enter()
+                break
+            except (UnavailableError, SessionExpiredError) as error:
+                if self.lone:
+                    raise
+                log.warning("broker %d waits for the store of its cluster: %s", self.broker_id, error)
+                await self._clock.sleep(RETRY_SECONDS)
         for work in (self._follow(), self._seek_office(), self._keep_registered()):
             task = asyncio.create_task(work)
             task.add_done_callback(_report)
             self._tasks.append(task)
         self._head_changed.set()
         await self.until(lambda image: self._alive_in(image) and image.controller_id >= 0)
+
+    async def _enter(self) -> None:
+        """The first steps, which may be taken again when the store goes away between them."""
+        await prepare_paths(self._store)
+        await self._register()
+        image, _ = await load(self._store, self.image)
+        self._advance(image, changes_between(self.image, image))
+        await self._stand_for_election()
 
     def _alive_in(self, image: MetadataImage) -> bool:
         me = image.brokers.get(self.broker_id)

@@ -2,23 +2,26 @@
 
 kazoo works in threads of its own; everything it says is brought to the event loop before anyone here hears it. It also pings
 ZooKeeper by itself, which would keep the session of a broker alive whose event loop hangs. So a watchdog closes the session
-when the loop has not turned for two thirds of the session's timeout: by then another broker should lead.
+when the loop has not turned for two thirds of the session's timeout: by then another broker should lead. A client that loses one
+of its threads is replaced by a new one, with a session of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import logging
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from kazoo import exceptions
 from kazoo.client import KazooClient, KazooState
-from kazoo.retry import KazooRetry
 
-from headrace.clock import Clock, Timer
+from headrace.clock import Clock
+from headrace.cluster.kazoo_client import FirstConnection, kazoo_logger, make_client
 from headrace.cluster.store import (
     BadVersionError,
     ConflictError,
@@ -36,8 +39,13 @@ from headrace.cluster.store import (
     UnavailableError,
     Watch,
 )
+from headrace.cluster.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
+
+FIRST_WORD_SECONDS, REMINDER_SECONDS = 2.0, 30.0
+"""How long to wait for the first connection before saying so, and before saying so again."""
+RETRY_SECONDS = 1.0
 
 _CONFLICTS: dict[type[Exception], type[ConflictError]] = {
     exceptions.NoNodeError: NoNodeError,
@@ -52,49 +60,97 @@ _STATES = {
 }
 
 
+class _State(enum.Enum):
+    RUNNING = "running"
+    """The client keeps a session, or is looking for ZooKeeper to get one."""
+    ENDED = "ended"
+    """The client was stopped or lost a thread; another is about to follow."""
+    CLOSING = "closing"
+
+
 class ZooKeeperStore:
     """A session with ZooKeeper. Make one with `open`."""
 
     def __init__(self, hosts: str, session_timeout: float, clock: Clock) -> None:
         self._hosts = hosts
+        self._session_timeout = session_timeout
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Callable[[SessionState], None]] = []
-        self._client = KazooClient(
-            hosts=hosts,
-            timeout=session_timeout,
-            connection_retry=KazooRetry(max_tries=-1, delay=0.1, max_delay=1.0),
-            logger=logging.getLogger("headrace.kazoo"),
-        )
-        self._client.add_listener(self._state_changed)
-        self._watchdog = _Watchdog(session_timeout * 2 / 3, clock, self._give_up)
-        self._closing = False
+        self._told: SessionState | None = None
+        self._asked: set[asyncio.Future[Any]] = set()
+        """Calls that kazoo has not answered yet."""
+        self._logger = kazoo_logger()
+        self._state = _State.RUNNING
+        self._client = self._make_client()
+        self._replacing: asyncio.Task[None] | None = None
+        self._watchdog = Watchdog(session_timeout * 2 / 3, clock, self._give_up)
 
     @classmethod
     async def open(
-        cls, hosts: str, session_timeout: float, connection_timeout: float, clock: Clock
+        cls, hosts: str, session_timeout: float, connection_timeout: float | None, clock: Clock
     ) -> ZooKeeperStore:
-        """Connect; StoreError when no server of the ensemble answers in time."""
-        store = cls(hosts, session_timeout, clock)
-        connected = asyncio.Event()
-        store.on_session(lambda state: connected.set() if state is SessionState.CONNECTED else None)
+        """Connect, however long that takes; with a `connection_timeout`, StoreError when no server answers in time."""
         try:
-            store._client.start_async()
-            await clock.wait_for(connected.wait(), connection_timeout)
-            if store._client.chroot:
-                await asyncio.to_thread(store._client.ensure_path, "/")
-        except TimeoutError:
-            await store.close()
+            store = cls(hosts, session_timeout, clock)
+        except ValueError as error:
             raise StoreError(
-                f"ZooKeeper at {hosts} does not answer; start it, or correct its address "
-                "(a broker without zookeeper.connect runs on this machine alone)."
+                f"zookeeper.connect is {hosts}, which is not HOST:PORT[,HOST:PORT...][/CHROOT]: {error}."
             ) from None
-        except exceptions.KazooException as error:
-            await store.close()
-            raise StoreError(f"ZooKeeper at {hosts} refused the first request: {error!r}.") from None
-        store._listeners.pop(0)
+        try:
+            await store._connect(connection_timeout)
+        except BaseException:
+            store._abandon()
+            raise
         store._watchdog.start()
         return store
+
+    async def _connect(self, timeout: float | None) -> None:
+        """Wait for the first session and for the root of this cluster in it."""
+        first = FirstConnection()
+        self._logger.addFilter(first)
+        connected = asyncio.Event()
+        self.on_session(
+            lambda state: connected.set() if state is SessionState.CONNECTED else connected.clear()
+        )
+        deadline = self._clock.monotonic() + timeout if timeout is not None else math.inf
+        self._client.start_async()
+        patience = FIRST_WORD_SECONDS
+        while True:
+            left = deadline - self._clock.monotonic()
+            try:
+                await self._clock.wait_for(connected.wait(), max(min(patience, left), 0.0))
+                if self._client.chroot:
+                    await self._call(self._client.ensure_path_async, "/")
+                break
+            except TimeoutError:
+                if patience >= left:
+                    raise StoreError(
+                        f"ZooKeeper at {self._hosts} does not answer ({first.reason}); start it, or correct its "
+                        "address (a broker without zookeeper.connect runs on this machine alone)."
+                    ) from None
+                log.warning(
+                    "ZooKeeper at %s does not answer yet (%s); waiting for it", self._hosts, first.reason
+                )
+                patience = REMINDER_SECONDS
+            except (UnavailableError, SessionExpiredError):
+                continue  # It went away again.
+            except exceptions.KazooException as error:
+                raise StoreError(
+                    f"ZooKeeper at {self._hosts} refused the first request: {error!r}."
+                ) from None
+        self._logger.removeFilter(first)
+        self._listeners.pop(0)
+
+    def _make_client(self) -> KazooClient:
+        client = make_client(
+            self._hosts,
+            self._session_timeout,
+            self._logger,
+            lambda reason: self._to_loop(lambda: self._thread_ended(client, reason)),
+        )
+        client.add_listener(lambda state: self._to_loop(lambda: self._state_changed(client, _STATES[state])))
+        return client
 
     @property
     def session_id(self) -> int:
@@ -157,21 +213,26 @@ class ZooKeeperStore:
         self._listeners.append(listener)
 
     async def close(self) -> None:
-        if self._closing:
+        if self._state is _State.CLOSING:
             return
-        self._closing = True
+        self._state = _State.CLOSING
         self._watchdog.stop()
-        await asyncio.to_thread(self._shut_down)
+        if self._replacing is not None:
+            self._replacing.cancel()
+        await asyncio.to_thread(_shut_down, self._client)
         self._tell(SessionState.CLOSED)
 
-    def _shut_down(self) -> None:
-        self._client.stop()
-        self._client.close()
+    def _abandon(self) -> None:
+        """There is no session worth closing: let kazoo's threads end in their own time."""
+        self._state = _State.CLOSING
+        threading.Thread(target=_shut_down, args=(self._client,), daemon=True).start()
 
     # -- from kazoo's threads to the loop and back
 
     async def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         future: asyncio.Future[Any] = self._loop.create_future()
+        self._asked.add(future)
+        future.add_done_callback(self._asked.discard)
 
         def settle(result: Any) -> None:
             if future.done():
@@ -194,62 +255,71 @@ class ZooKeeperStore:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback)
 
-    def _state_changed(self, state: str) -> None:
-        self._to_loop(lambda: self._tell(_STATES[state]))
+    def _state_changed(self, client: KazooClient, state: SessionState) -> None:
+        if client is self._client and self._state is not _State.CLOSING:
+            self._tell(state)
 
     def _tell(self, state: SessionState) -> None:
-        if self._closing and state is not SessionState.CLOSED:
-            return
-        for listener in self._listeners:
-            listener(state)
+        if state is not self._told:
+            self._told = state
+            for listener in self._listeners:
+                listener(state)
 
-    # -- the watchdog
+    # -- clients that end
+
+    def _thread_ended(self, client: KazooClient, reason: str) -> None:
+        """Without its threads the client keeps no session, or hears nothing of it."""
+        if client is not self._client or self._state is not _State.RUNNING:
+            return
+        log.error(
+            "a thread of kazoo ended (%s); giving up the session with ZooKeeper and beginning another", reason
+        )
+        self._state = _State.ENDED
+        self._tell(SessionState.EXPIRED)
+        self._begin_again()
 
     def _give_up(self) -> None:
         """Called in the watchdog's thread while the loop hangs: end the session, and begin another when it turns."""
+        if self._state is not _State.RUNNING:
+            return
+        self._state = _State.ENDED
         log.error("the event loop hangs; giving up the session with ZooKeeper")
         self._client.stop()
-        self._to_loop(self._begin_again)
+        self._to_loop(self._loop_turns_again)
+
+    def _loop_turns_again(self) -> None:
+        if self._state is _State.ENDED:
+            log.warning("the event loop turns again; beginning a new session with ZooKeeper")
+            self._begin_again()
 
     def _begin_again(self) -> None:
-        if not self._closing:
-            log.warning("the event loop turns again; beginning a new session with ZooKeeper")
-            self._client.start_async()
+        for future in list(self._asked):  # Nobody is left to answer them.
+            if not future.done():
+                future.set_exception(UnavailableError("The connection to ZooKeeper ended."))
+        self._replacing = asyncio.create_task(self._replace_client())
+
+    async def _replace_client(self) -> None:
+        """Close the old session first, so that no news of it come after those of the new one."""
+        while True:
+            await asyncio.to_thread(_shut_down, self._client)
+            self._client = self._make_client()
+            try:
+                self._client.start_async()
+            except RuntimeError as error:  # No thread can be started now.
+                log.error("no new session with ZooKeeper can be begun (%s); trying again", error)
+                await self._clock.sleep(RETRY_SECONDS)
+                continue
+            self._state = _State.RUNNING
+            return
 
 
-class _Watchdog:
-    """Sees in a thread of its own whether the event loop still turns."""
-
-    def __init__(self, patience: float, clock: Clock, bite: Callable[[], None]) -> None:
-        self._patience = patience
-        self._clock = clock
-        self._bite = bite
-        self._seen = clock.monotonic()
-        self._stopped = threading.Event()
-        self._timer: Timer | None = None
-        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
-
-    def start(self) -> None:
-        self._beat()
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _beat(self) -> None:
-        self._seen = self._clock.monotonic()
-        if not self._stopped.is_set():
-            self._timer = self._clock.call_later(self._patience / 8, self._beat)
-
-    def _watch(self) -> None:
-        bitten_at: float | None = None
-        while not self._stopped.wait(self._patience / 8):
-            seen = self._seen
-            if self._clock.monotonic() - seen > self._patience and bitten_at != seen:
-                bitten_at = seen
-                self._bite()
+def _shut_down(client: KazooClient) -> None:
+    """May wait for an attempt to connect that is under way."""
+    try:
+        client.stop()
+        client.close()
+    except (exceptions.KazooException, OSError) as error:
+        log.warning("a session with ZooKeeper could not be closed (%r); it ends when it expires", error)
 
 
 def _stat(stat: Any) -> Stat:

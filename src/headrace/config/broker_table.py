@@ -145,7 +145,7 @@ _REPLICATION_AND_CONTROLLER = [
     Setting("headrace.store", STRING, None, "The socket of this machine's supervisor, which keeps the cluster's facts; `headrace up --brokers N` sets it."),
     Setting("zookeeper.connect", STRING, None, "The ZooKeeper ensemble, host:port[,…][/chroot]; without it the embedded store holds the cluster's facts.", None, HIGH),
     Setting("zookeeper.session.timeout.ms", INT, 6000, "How long ZooKeeper waits before it declares a silent broker dead.", None, HIGH),
-    Setting("zookeeper.connection.timeout.ms", INT, None, "How long the first connection to ZooKeeper may take; without it the session timeout.", None, HIGH),
+    Setting("zookeeper.connection.timeout.ms", INT, None, "How long the first connection to ZooKeeper may take; without it a broker waits for ZooKeeper.", None, HIGH),
 ]
 
 _GROUPS_AND_TRANSACTIONS = [
