@@ -5,12 +5,20 @@ Everything above the marker line in that page is written by hand and kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from headrace.config import broker_table
 from headrace.config.definition import INT_MAX, LONG_MAX, Setting, UpdateMode, format_value
 from headrace.config.group_table import GROUP_SETTINGS
+from headrace.config.inert import (
+    INERT,
+    INERT_IN_TOPICS,
+    INERT_WHILE_RUNNING,
+    REFUSED,
+    REFUSED_IN_TOPICS,
+    Refusal,
+)
 from headrace.config.topic import TOPIC_SYNONYMS
 from headrace.config.topic_table import TOPIC_SETTINGS
 
@@ -33,13 +41,16 @@ def render(page: str) -> str:
     parts += ["| setting | default | broker setting behind it | meaning |", "| --- | --- | --- | --- |"]
     for setting in _public(TOPIC_SETTINGS.values()):
         behind = ", ".join(f"`{synonym.name}`" for synonym in TOPIC_SYNONYMS.get(setting.name, ()))
-        parts.append(f"| `{setting.name}` | {_default(setting)} | {behind} | {setting.doc} |")
+        parts.append(
+            f"| `{setting.name}` | {_default(setting)} | {behind} | {_meaning(setting, INERT_IN_TOPICS, REFUSED_IN_TOPICS)} |"
+        )
     for title, settings in BROKER_GROUPS.items():
         parts += ["", f"## Broker settings: {title.lower()}", ""]
         parts += ["| setting | default | change while running | meaning |", "| --- | --- | --- | --- |"]
         for setting in _public(settings):
             how = {UpdateMode.READ_ONLY: "", UpdateMode.PER_BROKER: "per broker"}.get(setting.update, "yes")
-            parts.append(f"| `{setting.name}` | {_default(setting)} | {how} | {setting.doc} |")
+            meaning = _meaning(setting, INERT, REFUSED)
+            parts.append(f"| `{setting.name}` | {_default(setting)} | {how} | {meaning} |")
     parts += ["", "## Group settings", "", "| setting | default | meaning |", "| --- | --- | --- |"]
     for setting in GROUP_SETTINGS.values():
         parts.append(f"| `{setting.name}` | {_default(setting)} | {setting.doc} |")
@@ -48,6 +59,20 @@ def render(page: str) -> str:
 
 def _public(settings: Iterable[Setting]) -> list[Setting]:
     return [setting for setting in settings if not setting.internal]
+
+
+def _meaning(setting: Setting, inert: Mapping[str, str], refused: Mapping[str, Refusal]) -> str:
+    """What it is for; and when it does not act, that and why."""
+    if setting.name in inert:
+        return f"{setting.doc} **Does not act:** {inert[setting.name]}."
+    if setting.name in refused:
+        taken = " or ".join(f"`{value}`" if value else "nothing" for value in refused[setting.name].taken)
+        return f"{setting.doc} **Any value but {taken} is refused:** {refused[setting.name].why}"
+    if inert is INERT and setting.name in INERT_WHILE_RUNNING:
+        return (
+            f"{setting.doc} **Changed while running it does not act:** {INERT_WHILE_RUNNING[setting.name]}."
+        )
+    return setting.doc
 
 
 def _default(setting: Setting) -> str:

@@ -198,3 +198,41 @@ def test_everything_that_has_settings_is_listed(wire, name):
         == ErrorCode.UNSUPPORTED_VERSION
     )
     assert wire.ask(ListConfigResourcesRequest(), 0, ListConfigResourcesResponse).config_resources == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("sasl.enabled.mechanisms", "SCRAM-SHA-256"), ("listener.name.plaintext.ssl.client.auth", "required")],
+)
+def test_a_lock_that_is_not_there_cannot_be_set_on_a_running_broker(wire, setting, value):
+    response = alter(wire, BROKER, "1", (setting, SET, value))
+    assert response.error_code == ErrorCode.INVALID_CONFIG
+    assert "this version has no TLS, SASL or ACLs yet" in response.error_message
+    assert setting not in values(wire, BROKER, "1") or values(wire, BROKER, "1")[setting] != value
+
+
+@pytest.mark.parametrize(
+    ("kind", "broker_id", "setting", "value"),
+    [
+        (BROKER, "", "background.threads", "12"),
+        (BROKER, "1", "sasl.kerberos.min.time.before.relogin", "30000"),
+    ],
+)
+def test_a_setting_that_kafka_changes_while_running_changes_though_it_does_not_act(
+    make_broker, wire_to, caplog, kind, broker_id, setting, value
+):
+    wire = wire_to(make_broker())
+    with caplog.at_level(logging.WARNING, "headrace"):
+        assert alter(wire, kind, broker_id, (setting, SET, value)).error_code == 0
+    assert values(wire, BROKER, "1")[setting] == value
+    (said,) = [record.getMessage() for record in caplog.records if setting in record.getMessage()]
+    assert said.startswith(f"Settings without effect: {setting} (")
+
+
+def test_a_topic_setting_that_does_not_act_is_kept_and_the_log_says_why(make_broker, wire_to, caplog):
+    wire = wire_to(make_broker())
+    wire.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)]), 7, CreateTopicsResponse)
+    with caplog.at_level(logging.WARNING, "headrace"):
+        assert alter(wire, TOPIC, "t", ("local.retention.ms", SET, "5")).error_code == 0
+    assert values(wire, TOPIC, "t")["local.retention.ms"] == "5"
+    assert "local.retention.ms of topic t (there is no remote (tiered) storage)" in caplog.text

@@ -179,3 +179,20 @@ def test_a_broker_starts_without_the_libraries_that_only_other_commands_need():
     loaded = set(ast.literal_eval(ran.stdout))
     assert "headrace" in loaded
     assert not loaded & {"typer", "rich", "confluent_kafka", "re2", "kazoo"}
+
+
+def test_a_broker_that_cannot_lock_the_cluster_does_not_start_as_if_it_could(headrace, tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("\nauthorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n")
+    said = starting(headrace, "--temp", "--listen", "127.0.0.1:0", "--config", file)
+    assert said.startswith(f"headrace: {file}:2: authorizer.class.name=")
+    assert "this version has no TLS, SASL or ACLs yet" in said
+    assert said.count("\n") == 1
+
+
+def test_settings_without_effect_are_named_in_one_line_at_start(start):
+    given = ("--set", "num.network.threads=9", "--set", "num.replica.fetchers=4")
+    process = start("up", "--temp", "--listen", "127.0.0.1:0", *given)
+    (line,) = until(process, "Settings without effect")
+    assert "WARNING Settings without effect: num.network.threads (one event loop" in line
+    assert "num.replica.fetchers (a follower pulls" in line

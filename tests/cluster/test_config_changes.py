@@ -116,7 +116,7 @@ def test_brokers_and_the_whole_cluster_have_dynamic_settings(image: MetadataImag
         ),
         (
             CLUSTER,
-            [ConfigOp("listeners", SET, "PLAINTEXT://:1")],
+            [ConfigOp("ssl.keystore.location", SET, "/keys")],
             ErrorCode.INVALID_REQUEST,
             "broker id must be specified",
         ),

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
+from headrace.api.group_client import require_protocol
 from headrace.api.operations import GROUP, TOPIC, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.consumer_group_describe import (
@@ -28,6 +29,7 @@ def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerG
 
 def _describe(context: Context, group_id: str) -> DescribedGroup:
     try:
+        require_protocol(context)
         context.require(Operation.DESCRIBE, GROUP, group_id)
         return _for_eyes_of(context, context.services.groups.describe_consumer(group_id))
     except KafkaError as error:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from headrace.api.context import Context
-from headrace.api.group_client import client_of
+from headrace.api.group_client import client_of, require_protocol
 from headrace.api.operations import GROUP, TOPIC, Operation
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.consumer_group_heartbeat import (
@@ -21,6 +21,7 @@ from headrace.wire.messages.consumer_group_heartbeat import (
 
 async def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
     try:
+        require_protocol(context)
         context.require(Operation.READ, GROUP, request.group_id)
         for topic in request.subscribed_topic_names or ():
             context.require(Operation.DESCRIBE, TOPIC, topic)

@@ -1,10 +1,11 @@
-"""The sender of a group's request, from its context."""
+"""The sender of a group's request, from its context, and whether its protocol is offered."""
 
 from __future__ import annotations
 
 from headrace.api.context import Context
 from headrace.api.operations import TOPIC, Operation
 from headrace.groups.client import Client
+from headrace.wire.errors import ErrorCode, KafkaError
 
 
 def client_of(context: Context) -> Client:
@@ -12,3 +13,12 @@ def client_of(context: Context) -> Client:
     if not context.services.guarded:
         return client
     return client._replace(may_describe=lambda topic: context.may(Operation.DESCRIBE, TOPIC, topic))
+
+
+def require_protocol(context: Context) -> None:
+    """UNSUPPORTED_VERSION where the consumer protocol is switched off."""
+    if "consumer" not in context.services.config.list("group.coordinator.rebalance.protocols"):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The consumer group protocol is not among group.coordinator.rebalance.protocols.",
+        )

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import socket
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
+from headrace.broker.admission import Admission, ConnectionLimits
 from headrace.broker.authorizer import AllowAll, Authorizer
+from headrace.broker.disk_threads import DiskThreads
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.identity import Identity, StartError, confirm_identity, note_registration, read_identity
-from headrace.broker.server import Limits, Server
+from headrace.broker.live_settings import follow_settings
+from headrace.broker.server import Server
 from headrace.broker.services import Services
+from headrace.broker.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
 from headrace.clock import Clock, SystemClock
 from headrace.cluster.image import Endpoint
 from headrace.cluster.join import join
@@ -21,17 +25,17 @@ from headrace.cluster.producer_ids import ProducerIds
 from headrace.cluster.registration import Registration
 from headrace.cluster.store import StoreError
 from headrace.config.broker import BrokerConfig
+from headrace.config.definition import ConfigError
 from headrace.config.listeners import Listener
 from headrace.groups.attach import attach_groups
-from headrace.log.cleaner import CleanerSettings, LogCleaner
+from headrace.log.cleaner import LogCleaner
 from headrace.log.config import LogConfig
 from headrace.log.directory import DirectoryInUse
 from headrace.log.environment import Environment
 from headrace.log.files import Files
-from headrace.log.maintenance import LogMaintenance, MaintenanceSettings
+from headrace.log.maintenance import LogMaintenance
 from headrace.log.manager import LogManager
 from headrace.peer.peers import Peers
-from headrace.replica.fetcher import FetcherSettings
 from headrace.replica.replicas import Replicas
 from headrace.replica.replication import Replication
 from headrace.replica.sessions import FetchSessions
@@ -39,8 +43,10 @@ from headrace.replica.strays import settle_strays
 from headrace.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from headrace.wire.schema import Request, Response
 
-DISK_THREADS = 8
+log = logging.getLogger("headrace")
+
 ALTER_PARTITION_VERSION = 3
 
 
@@ -61,7 +67,7 @@ class Node:
         self._authorizer = authorizer or AllowAll()
         self._dispatcher = dispatcher
         self._removes_strays = removes_strays
-        self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
+        self._disk = DiskThreads(config.integer("num.io.threads"))
         self._undo = contextlib.AsyncExitStack()
         """How to end what was started, newest first; all of it is done, though a step of it fails."""
         self._undo.callback(self._disk.shutdown)
@@ -76,7 +82,7 @@ class Node:
             await self._start()
         except BaseException as error:
             await self._undo.aclose()
-            if isinstance(error, StoreError | KafkaError):
+            if isinstance(error, StoreError | KafkaError | ConfigError):
                 raise StartError(str(error)) from None
             raise
 
@@ -91,7 +97,7 @@ class Node:
         for _, bound in sockets:
             undo.callback(bound.close)
         self.broker_id = identity.broker_id
-        self.maintenance = LogMaintenance(self.logs, self._disk, _maintenance_settings(self.config))
+        self.maintenance = LogMaintenance(self.logs, self._disk, maintenance_settings(self.config))
         self.replicas = Replicas(self.broker_id, self.logs, self.config, self.maintenance.flusher, self.clock)
         undo.callback(self.replicas.close)
         self.maintenance.observer = self.replicas
@@ -103,13 +109,12 @@ class Node:
             lambda _, new, __: self.replicas.apply(new),
         )
         undo.push_async_callback(self.cluster.stop)
-        self.cluster.link = self.peers.call
+        self.cluster.link = self._call_controller
         confirm_identity(self.logs, identity, self.cluster.image.cluster_id, self.cluster.broker_epoch)
         if self._removes_strays:
             doubt = identity.doubts(self.cluster.broker_epoch)
             settle_strays(self.logs, self.cluster.image, self.broker_id, doubt)
         self.cluster.on_registered = lambda epoch: self._disk.submit(note_registration, self.logs, epoch)
-        self._follow_settings()
         undo.push_async_callback(replication.stop)
         await self._serve(sockets)
         replication.start()
@@ -124,7 +129,12 @@ class Node:
     def _replication(self) -> Replication:
         config = self.config
         self.peers = Peers(
-            self.broker_id, lambda: self.replicas.image, config.inter_broker_listener, self.clock
+            self.broker_id,
+            lambda: self.replicas.image,
+            config.inter_broker_listener,
+            self.clock,
+            setup_timeout=config.integer("socket.connection.setup.timeout.ms") / 1000,
+            request_timeout=config.integer("request.timeout.ms") / 1000,
         )
         return Replication(
             self.broker_id,
@@ -132,13 +142,7 @@ class Node:
             self.peers,
             self._ask_controller,
             self.clock,
-            FetcherSettings(
-                max_wait_ms=config.integer("replica.fetch.wait.max.ms"),
-                min_bytes=config.integer("replica.fetch.min.bytes"),
-                max_bytes=config.integer("replica.fetch.response.max.bytes"),
-                partition_max_bytes=config.integer("replica.fetch.max.bytes"),
-                backoff_ms=config.integer("replica.fetch.backoff.ms"),
-            ),
+            fetcher_settings(config),
             config.integer("replica.lag.time.max.ms"),
         )
 
@@ -146,9 +150,15 @@ class Node:
         controller = self.cluster.controller
         if controller is not None:
             return await controller.alter_partition(request)
-        reply = await self.peers.call(self.cluster.image.controller_id, request, ALTER_PARTITION_VERSION)
+        reply = await self._call_controller(
+            self.cluster.image.controller_id, request, ALTER_PARTITION_VERSION
+        )
         assert isinstance(reply, AlterPartitionResponse)
         return reply
+
+    async def _call_controller(self, controller_id: int, request: Request, version: int) -> Response:
+        timeout = self.config.integer("controller.socket.timeout.ms") / 1000
+        return await self.peers.call(controller_id, request, version, timeout)
 
     def _open_logs(self) -> LogManager:
         config = self.config
@@ -163,6 +173,7 @@ class Node:
             [str(path) for path in config.log_dirs],
             environment=environment,
             config_for=lambda topic: defaults,
+            recovery_threads=config.integer("num.recovery.threads.per.data.dir"),
         )
         try:
             logs.open()
@@ -186,18 +197,26 @@ class Node:
             previous_epoch=identity.previous_epoch,
         )
 
-    def _follow_settings(self) -> None:
-        """Take settings that were changed on the running cluster, now and whenever they change again."""
-        known = self.config
+    def _configure(self, config: BrokerConfig) -> None:
+        """Take settings that were changed on the running cluster."""
+        self.replicas.configure(config)
+        self.cleaner.settings = cleaner_settings(config)
+        self._disk.resize(config.integer("num.io.threads"))
+        environment = self.logs.environment
+        environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
+        environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
+        # In a thread: it may have to look up host names.
+        made = asyncio.get_running_loop().run_in_executor(self._disk, ConnectionLimits.of, config)
+        made.add_done_callback(lambda limits: self._limit_connections(config, limits))
 
-        def apply(*_: object) -> None:
-            nonlocal known
-            if self.cluster.config is not known:
-                known = self.cluster.config
-                self.replicas.configure(known)
-
-        apply()
-        self.cluster.subscribe(apply)
+    def _limit_connections(self, config: BrokerConfig, made: asyncio.Future[ConnectionLimits]) -> None:
+        if made.cancelled() or config is not self.cluster.config:
+            return
+        error = made.exception()
+        if error is None:
+            self.admission.limits = made.result()
+        else:
+            log.error("The limits on connections stay as they were: %s", error)
 
     async def _serve(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
         undo = self._undo
@@ -221,8 +240,13 @@ class Node:
             self.transactions,
             self._authorizer,
         )
-        self.server = Server(self._dispatcher(self.services), _limits(self.config), self.clock, self._disk)
-        self.cleaner = LogCleaner(self.logs, self._disk, _cleaner_settings(self.config))
+        config = self.cluster.config
+        self.admission = Admission(ConnectionLimits.of(config))
+        self.server = Server(
+            self._dispatcher(self.services), limits(config), self.admission, self.clock, self._disk
+        )
+        self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config))
+        follow_settings(self.cluster, self.config, self._configure)
         self._background = asyncio.gather(self.maintenance.run(), self.cleaner.run())
         undo.push_async_callback(self._end_background)
         undo.push_async_callback(self.server.close)
@@ -282,10 +306,6 @@ class Node:
 def _bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:
     bound: list[tuple[Listener, socket.socket]] = []
     for listener in config.listeners:
-        if listener.protocol != "PLAINTEXT":
-            raise StartError(
-                f"Listener {listener} asks for {listener.protocol}, which is not supported yet; use PLAINTEXT."
-            )
         try:
             found = socket.getaddrinfo(
                 listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -293,6 +313,7 @@ def _bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:
             family, kind, protocol, _, address = found[0]
             one = socket.socket(family, kind, protocol)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            _size_buffers(one, config)
             one.bind(address)
         except OSError as error:
             for _, other in bound:
@@ -300,6 +321,14 @@ def _bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:
             raise StartError(f"Cannot listen on {listener}: {_why_not(listener, error)}") from None
         bound.append((listener, one))
     return bound
+
+
+def _size_buffers(listening: socket.socket, config: BrokerConfig) -> None:
+    """The connections it accepts inherit the sizes, unless those are left to the system."""
+    if (size := config.integer("socket.send.buffer.bytes")) >= 0:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+    if (size := config.integer("socket.receive.buffer.bytes")) >= 0:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
 
 
 def _why_not(listener: Listener, error: OSError) -> str:
@@ -319,37 +348,3 @@ def _why_not(listener: Listener, error: OSError) -> str:
     if error.errno == errno.EACCES:
         return f"port {listener.port} needs privileges; choose one above 1023."
     return f"{error.strerror or error}; choose another address with --listen HOST:PORT."
-
-
-def _maintenance_settings(config: BrokerConfig) -> MaintenanceSettings:
-    return MaintenanceSettings(
-        log_retention_check_interval_ms=config.integer("log.retention.check.interval.ms"),
-        log_flush_offset_checkpoint_interval_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
-        log_flush_start_offset_checkpoint_interval_ms=config.integer(
-            "log.flush.start.offset.checkpoint.interval.ms"
-        ),
-        replica_high_watermark_checkpoint_interval_ms=config.integer(
-            "replica.high.watermark.checkpoint.interval.ms"
-        ),
-    )
-
-
-def _cleaner_settings(config: BrokerConfig) -> CleanerSettings:
-    return CleanerSettings(
-        log_cleaner_enable=config.boolean("log.cleaner.enable"),
-        log_cleaner_backoff_ms=config.integer("log.cleaner.backoff.ms"),
-        log_cleaner_dedupe_buffer_size=config.integer("log.cleaner.dedupe.buffer.size"),
-        log_cleaner_io_max_bytes_per_second=config.number("log.cleaner.io.max.bytes.per.second"),
-    )
-
-
-def _limits(config: BrokerConfig) -> Limits:
-    largest = config.integer("socket.request.max.bytes")
-    queued = config.integer("queued.max.request.bytes")
-    return Limits(
-        max_request_bytes=largest,
-        max_connections=config.integer("max.connections"),
-        max_connections_per_ip=config.integer("max.connections.per.ip"),
-        max_idle_ms=config.integer("connections.max.idle.ms"),
-        buffer_bytes=queued if queued > 0 else max(2 * largest, 256 * 1024 * 1024),
-    )

@@ -1,4 +1,4 @@
-"""Listening sockets and the connections they accept: limits on their number, their idleness and their buffers."""
+"""Listening sockets and the connections they accept: limits on their idleness and their buffers; `admission` has the others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import socket
 from concurrent.futures import Executor
 
+from headrace.broker.admission import Admission
 from headrace.broker.buffers import BufferBudget
 from headrace.broker.connection import Connection
 from headrace.broker.dispatch import Dispatcher
@@ -17,7 +18,6 @@ from headrace.clock import Clock, Timer
 log = logging.getLogger("headrace.network")
 
 SWEEP_SECONDS = 10.0
-BACKLOG = 1024
 
 
 class Limits:
@@ -27,23 +27,24 @@ class Limits:
         self,
         *,
         max_request_bytes: int,
-        max_connections: int,
-        max_connections_per_ip: int,
         max_idle_ms: int,
         buffer_bytes: int,
+        backlog: int,
     ) -> None:
         self.max_request_bytes = max_request_bytes
-        self.max_connections = max_connections
-        self.max_connections_per_ip = max_connections_per_ip
         self.max_idle_ms = max_idle_ms
         self.buffer_bytes = buffer_bytes
+        self.backlog = backlog
 
 
 class Server:
     """All listeners of a broker, and every connection that is open on them."""
 
-    def __init__(self, dispatcher: Dispatcher, limits: Limits, clock: Clock, disk: Executor) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, limits: Limits, admission: Admission, clock: Clock, disk: Executor
+    ) -> None:
         self.limits = limits
+        self.admission = admission
         self.clock = clock
         self.disk = disk
         self.dispatcher = dispatcher
@@ -51,7 +52,6 @@ class Server:
         self.fairness = Fairness()
         self.pieces = Pieces()
         self.connections: set[Connection] = set()
-        self._per_host: dict[str, int] = {}
         self._servers: list[asyncio.Server] = []
         self._sweep: Timer | None = None
 
@@ -59,7 +59,9 @@ class Server:
         """Accept connections on a socket that is bound already, so that its port is known before it serves."""
         acceptor = Acceptor(name, self)
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Connection(acceptor), sock=bound, backlog=BACKLOG)
+        server = await loop.create_server(
+            lambda: Connection(acceptor), sock=bound, backlog=self.limits.backlog
+        )
         self._servers.append(server)
         if self._sweep is None:
             self._sweep = self.clock.call_later(SWEEP_SECONDS, self._tidy)
@@ -75,29 +77,25 @@ class Server:
         await asyncio.sleep(0)
 
     def admit(self, connection: Connection) -> bool:
-        host = connection.peer_host
-        count = self._per_host.get(host, 0)
+        """Whether the connection may stay. One that comes too soon after others stays unserved until its turn."""
+        host, listener = connection.peer_host, connection.listener_name
         self.connections.add(connection)
-        self._per_host[host] = count + 1
-        if len(self.connections) > self.limits.max_connections:
+        complaint = self.admission.came(listener, host)
+        wait = self.admission.turn(listener, self.clock.monotonic()) if complaint is None else None
+        if wait is None:
             log.warning(
-                "refused connection from %s: max.connections=%d reached", host, self.limits.max_connections
+                "refused connection from %s: %s", host, complaint or "max.connection.creation.rate exceeded"
             )
             return False
-        if count >= self.limits.max_connections_per_ip:
-            limit = self.limits.max_connections_per_ip
-            log.warning("refused connection from %s: max.connections.per.ip=%d reached", host, limit)
-            return False
+        if wait > 0:
+            connection.mute()
+            self.clock.call_later(wait, connection.unmute)
         return True
 
     def forget(self, connection: Connection) -> None:
         if connection in self.connections:
             self.connections.remove(connection)
-            left = self._per_host[connection.peer_host] - 1
-            if left:
-                self._per_host[connection.peer_host] = left
-            else:
-                del self._per_host[connection.peer_host]
+            self.admission.left(connection.listener_name, connection.peer_host)
 
     def _tidy(self) -> None:
         """Close what has been idle too long, and take large buffers back from what is idle now."""

@@ -17,7 +17,9 @@ from headrace.cluster.topics import check_topic_name
 from headrace.config.broker import BrokerConfig, base_setting
 from headrace.config.broker_table import BROKER_SETTINGS
 from headrace.config.definition import ConfigError, ConfigType, Setting, UpdateMode, format_value
+from headrace.config.group_bounds import check_group_settings
 from headrace.config.group_table import GROUP_SETTINGS
+from headrace.config.inert import REFUSED, refuse
 from headrace.config.topic import check_topic_config
 from headrace.config.topic_table import TOPIC_SETTINGS
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -144,7 +146,7 @@ def _checked(
         elif resource.type is ResourceType.BROKER:
             _check_broker(image, config, resource.name, after, values)
         elif resource.type is ResourceType.GROUP:
-            _check_group(resource.name, after)
+            _check_group(config, resource.name, after)
         else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.type.name}.")
     except ConfigError as error:
@@ -198,6 +200,8 @@ def _check_broker(
         setting = base_setting(setting_name)
         if setting is not None:
             setting.parse(text)
+            if values.get(setting_name) is not None:
+                refuse(REFUSED, setting_name, text, setting.name)
     known = {key: text for key, text in after.items() if key in BROKER_SETTINGS}
     if broker_id is None:
         config.with_dynamic(known, {}).check_dynamic()
@@ -205,11 +209,7 @@ def _check_broker(
         config.with_dynamic(image.cluster_configs(), known).check_dynamic()
 
 
-def _check_group(group: str, after: Mapping[str, str]) -> None:
+def _check_group(config: BrokerConfig, group: str, after: Mapping[str, str]) -> None:
     if not group:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-    for name, text in after.items():
-        setting = GROUP_SETTINGS.get(name)
-        if setting is None:
-            raise ConfigError(f"Unknown group config name: {name}")
-        setting.parse(text)
+    check_group_settings(config, after)

@@ -7,13 +7,15 @@ default.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from headrace.config.broker_table import BROKER_SETTINGS, DYNAMIC_ONLY
 from headrace.config.definition import ConfigError, Setting, Value
+from headrace.config.group_bounds import check_group_times
+from headrace.config.inert import REFUSED, refuse, refuse_protocol, why_inert, without_effect
 from headrace.config.listeners import Listener, check_distinct_ports, parse_listeners, parse_protocol_map
 from headrace.config.retired import remark, unknown
 from headrace.config.topic import (
@@ -48,6 +50,26 @@ def base_setting(name: str) -> Setting | None:
     return BROKER_SETTINGS.get(name)
 
 
+def inert_settings(given: Mapping[str, str], running: bool = False) -> Iterator[tuple[str, str]]:
+    """Those of the given broker settings that do not act though their value is not the default, and why."""
+    for name, text in given.items():
+        setting = base_setting(name)
+        if setting is not None and (name != setting.name or setting.parse(text) != setting.default):
+            reason = why_inert(name, setting.name, running)
+            if reason is not None:
+                yield name, reason
+
+
+def _check_value(setting: Setting | None, name: str, text: str, place: str) -> None:
+    """ConfigError, with the place in the file, for a value that cannot be used or is refused."""
+    try:
+        if setting is not None:
+            setting.parse(text)
+        refuse(REFUSED, name, text, setting.name if setting is not None else name)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}" if place else str(error)) from None
+
+
 @dataclass(frozen=True)
 class BrokerConfig:
     """Typed access by Kafka's names. Make one with `load`."""
@@ -56,9 +78,9 @@ class BrokerConfig:
     dynamic_default: Mapping[str, str] = field(default_factory=dict)
     dynamic_broker: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
-    """Settings that have no effect here, and why."""
+    """Settings of other Kafka generations, and what became of them."""
     warnings: tuple[str, ...] = ()
-    """Settings that nobody knows: most likely mistakes."""
+    """Settings that nobody knows, most likely mistakes; and in one line the known ones that were set and do not act."""
 
     @classmethod
     def load(
@@ -79,18 +101,16 @@ class BrokerConfig:
         warnings: list[str] = []
         static: dict[str, str] = {}
         for name, text in {**properties, **typed}.items():
+            place = "" if name in typed else (places or {}).get(name, "")
             setting = base_setting(name)
             if setting is not None:
                 if name in DYNAMIC_ONLY:
                     notices.append(f"{name} is ignored in a file: change it on the running cluster.")
                     continue
-                place = "" if name in typed else (places or {}).get(name, "")
-                try:
-                    setting.parse(text)
-                except ConfigError as error:
-                    raise ConfigError(f"{place}: {error}" if place else str(error)) from None
+                _check_value(setting, name, text, place)
                 static[name] = text.strip()
                 continue
+            _check_value(None, name, text, place)
             said = remark(name)
             if said is not None:
                 notices.append(said)
@@ -98,8 +118,9 @@ class BrokerConfig:
             said = unknown(name, BROKER_SETTINGS)
             if name in typed:
                 raise ConfigError(said)
-            place = (places or {}).get(name, "")
             warnings.append(f"{place}: {said}" if place else said)
+        if idle := list(inert_settings(static)):
+            warnings.append(without_effect(idle))
         config = cls(static=static, notices=tuple(notices), warnings=tuple(warnings))
         config._check()
         return config
@@ -154,6 +175,15 @@ class BrokerConfig:
         if not isinstance(value, tuple):
             raise TypeError(f"{name} is {value!r}, not a list")
         return value
+
+    def listener_integer(self, listener: str, name: str, default: int) -> int:
+        """A number given for one listener, `listener.name.<listener>.<name>`."""
+        full = f"{_LISTENER_PREFIX}{listener.lower()}.{name}"
+        for layer in (self.dynamic_broker, self.dynamic_default, self.static):
+            if full in layer:
+                value = BROKER_SETTINGS[name].parse(layer[full])
+                return value if isinstance(value, int) else default
+        return default
 
     def first_of(self, names: Iterable[str]) -> str:
         """Of settings that say the same thing, the one whose value holds.
@@ -256,6 +286,9 @@ class BrokerConfig:
             raise ConfigError(
                 "group.min.session.timeout.ms must not be greater than group.max.session.timeout.ms."
             )
+        check_group_times(self)
+        if "classic" not in self.list("group.coordinator.rebalance.protocols"):
+            raise ConfigError("Disabling the 'classic' protocol is not supported.")
 
     def check_dynamic(self) -> None:
         """What must hold between settings that can change while the broker runs."""
@@ -274,6 +307,8 @@ class BrokerConfig:
                 "At least one listener must be given in `listeners`, such as PLAINTEXT://:9092."
             )
         check_distinct_ports("listeners", self.listeners)
+        for listener in self.listeners:
+            refuse_protocol(listener, listener.protocol)
         bound = {listener.name for listener in self.listeners}
         for listener in self.advertised_listeners:
             if listener.host == "0.0.0.0":

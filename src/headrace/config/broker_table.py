@@ -1,7 +1,7 @@
-"""Every broker setting that Headrace acts on, one row each: name, type, default, meaning, check, importance, update mode.
+"""Every broker setting, one row each: name, type, default, meaning, check, importance, update mode.
 
-Names, meanings and defaults are Kafka's. Where a default differs, the row says so. Settings of Kafka that mean nothing here
-are in `retired.py`.
+Names, meanings and defaults are Kafka's. Where a default differs, the row says so. A row is read by the code that acts on it or
+stands in `inert.py` with the reason why none does. Settings of other Kafka generations are in `retired.py`.
 """
 
 # A row to a setting, however long, reads as the table it is.
@@ -25,6 +25,7 @@ from headrace.config.definition import (
     one_of_any_case,
     table,
 )
+from headrace.config.ip_overrides import check_overrides
 from headrace.config.topic_table import COMPRESSION_TYPES, TIMESTAMP_TYPES, gzip_level
 
 # fmt: off
@@ -42,24 +43,29 @@ _IDENTITY_AND_NETWORK = [
     Setting("broker.id", INT, -1, "The older name of node.id.", None, HIGH),
     Setting("broker.rack", STRING, None, "Where the broker stands (rack, zone); replicas of a partition are spread over racks."),
     Setting("headrace.host", STRING, None, "The machine the broker runs on; after racks, replicas are spread over machines. Default: the machine's name."),
-    Setting("listeners", STRING, "PLAINTEXT://:9092", "Where the broker listens: NAME://host:port, separated by commas; no host means every interface, port 0 any free port.", None, HIGH, BROKER),
+    Setting("listeners", STRING, "PLAINTEXT://:9092", "Where the broker listens: NAME://host:port, separated by commas; no host means every interface, port 0 any free port.", None, HIGH),
     Setting("advertised.listeners", STRING, None, "The addresses clients are told to use, when they differ from `listeners` (containers, NAT, remote hosts).", None, HIGH),
-    Setting("listener.security.protocol.map", STRING, "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "Which protocol each listener name speaks.", None, LOW, BROKER),
+    Setting("listener.security.protocol.map", STRING, "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "Which protocol each listener name speaks.", None, LOW),
     Setting("inter.broker.listener.name", STRING, None, "The listener brokers use among themselves."),
     Setting("security.inter.broker.protocol", STRING, "PLAINTEXT", "The protocol brokers use among themselves when no listener name is given.", one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
     Setting("controller.listener.names", STRING, None, "Listeners of a KRaft controller; Headrace opens none of them.", None, HIGH),
     Setting("socket.request.max.bytes", INT, 104_857_600, "The largest request taken; a larger one ends its connection.", at_least(1), HIGH),
-    Setting("socket.send.buffer.bytes", INT, 102_400, "SO_SNDBUF of client connections; -1 leaves it to the system.", None, HIGH),
-    Setting("socket.receive.buffer.bytes", INT, 102_400, "SO_RCVBUF of client connections; -1 leaves it to the system.", None, HIGH),
-    Setting("socket.listen.backlog.size", INT, 50, "How many connections may wait to be accepted.", at_least(1)),
-    Setting("max.connections", INT, INT_MAX, "How many connections the broker holds at once.", at_least(0), MEDIUM, CLUSTER),
-    Setting("max.connections.per.ip", INT, INT_MAX, "How many connections one address may hold.", at_least(0), MEDIUM, CLUSTER),
-    Setting("max.connections.per.ip.overrides", STRING, "", "Limits for single addresses: host:count, separated by commas.", None, MEDIUM, CLUSTER),
-    Setting("max.connection.creation.rate", INT, INT_MAX, "How many connections may open per second.", at_least(0), MEDIUM, CLUSTER),
+    Setting("socket.send.buffer.bytes", INT, -1, "SO_SNDBUF of client connections; -1 leaves it to the system. (Kafka: 102,400.)", None, HIGH),
+    Setting("socket.receive.buffer.bytes", INT, -1, "SO_RCVBUF of client connections; -1 leaves it to the system. (Kafka: 102,400.)", None, HIGH),
+    Setting("socket.listen.backlog.size", INT, 1024, "How many connections may wait to be accepted. (Kafka: 50.)", at_least(1)),
+    Setting("max.connections", INT, INT_MAX, "How many connections the broker holds at once; one more is closed. As `listener.name.<listener>.max.connections` the limit of one listener.", at_least(0), MEDIUM, CLUSTER),
+    Setting("max.connections.per.ip", INT, INT_MAX, "How many connections one address may hold; one more is closed.", at_least(0), MEDIUM, CLUSTER),
+    Setting("max.connections.per.ip.overrides", STRING, "", "Limits for single addresses: host:count, separated by commas.", check_overrides, MEDIUM, CLUSTER),
+    Setting("max.connection.creation.rate", INT, INT_MAX, "How many connections may open per second; those beyond it wait for their turn. As `listener.name.<listener>.max.connection.creation.rate` the rate of one listener.", at_least(0), MEDIUM, CLUSTER),
     Setting("connections.max.idle.ms", LONG, 600_000, "A connection without traffic for this long is closed."),
     Setting("connection.failed.authentication.delay.ms", INT, 100, "How long a failed login waits before it is told.", at_least(0), LOW),
+    Setting("num.io.threads", INT, 8, "Threads for whatever waits for a disk.", at_least(1), HIGH, CLUSTER),
+    Setting("num.network.threads", INT, 3, "Kafka's threads that read requests and write replies.", at_least(1), HIGH, CLUSTER),
+    Setting("background.threads", INT, 10, "Kafka's threads for background work.", at_least(1), HIGH, CLUSTER),
+    Setting("queued.max.requests", INT, 500, "Requests that may wait for one of Kafka's threads.", at_least(1), HIGH),
     Setting("queued.max.request.bytes", LONG, -1, "Bytes of requests held in memory before reading pauses; -1 lets Headrace choose."),
-    Setting("request.timeout.ms", INT, 30_000, "How long a request between brokers may take.", None, HIGH),
+    Setting("socket.connection.setup.timeout.ms", LONG, 10_000, "How long a connection to another broker may take to open.", at_least(1)),
+    Setting("request.timeout.ms", INT, 30_000, "How long a broker waits for another one's reply.", None, HIGH),
     Setting("fetch.max.bytes", INT, 57_671_680, "The most bytes returned for one fetch.", at_least(1024)),
     Setting("max.incremental.fetch.session.cache.slots", INT, 1000, "How many fetch sessions are kept.", at_least(0)),
     Setting("max.request.partition.size.limit", INT, 2000, "How many partitions one DescribeTopicPartitions reply holds.", at_least(1)),
@@ -115,7 +121,7 @@ _TOPICS_AND_LOG = [
     Setting("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, "The default of min.cleanable.dirty.ratio.", between(0, 1), MEDIUM, CLUSTER),
     Setting("log.cleaner.min.compaction.lag.ms", LONG, 0, "The default of min.compaction.lag.ms.", at_least(0), MEDIUM, CLUSTER),
     Setting("log.cleaner.max.compaction.lag.ms", LONG, LONG_MAX, "The default of max.compaction.lag.ms.", at_least(1), MEDIUM, CLUSTER),
-    Setting("num.recovery.threads.per.data.dir", INT, 2, "Threads that recover logs after a crash.", at_least(1), HIGH, CLUSTER),
+    Setting("num.recovery.threads.per.data.dir", INT, 4, "Threads that recover the logs of a directory after a crash. (Kafka: 2.)", at_least(1), HIGH, CLUSTER),
 ]
 
 _REPLICATION_AND_CONTROLLER = [
@@ -128,7 +134,7 @@ _REPLICATION_AND_CONTROLLER = [
     Setting("replica.fetch.wait.max.ms", INT, 500, "How long a follower's fetch waits for data.", None, HIGH),
     Setting("replica.fetch.backoff.ms", INT, 1000, "How long a follower rests after an error.", at_least(0)),
     Setting("replica.socket.timeout.ms", INT, 30_000, "How long a follower waits for a reply.", None, HIGH),
-    Setting("replica.socket.receive.buffer.bytes", INT, 65_536, "SO_RCVBUF of a follower's connection.", None, HIGH),
+    Setting("replica.socket.receive.buffer.bytes", INT, -1, "SO_RCVBUF of a follower's connection; -1 leaves it to the system. (Kafka: 65,536.)", None, HIGH),
     Setting("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, "How often high watermarks are written down.", None, HIGH),
     Setting("replica.selector.class", STRING, None, "Which replica consumers read from: the leader, or with `org.apache.kafka.common.replica.RackAwareReplicaSelector` (for short `RackAwareReplicaSelector`) one in the rack a consumer names (`client.rack`).", one_of(*REPLICA_SELECTORS)),
     Setting("num.replica.fetchers", INT, 1, "Connections to each leader a follower pulls from.", None, HIGH, CLUSTER),
@@ -141,7 +147,7 @@ _REPLICATION_AND_CONTROLLER = [
     Setting("controlled.shutdown.enable", BOOLEAN, True, "Whether leadership moves away before a broker stops."),
     Setting("controlled.shutdown.max.retries", INT, 3, "How often a stopping broker asks the controller to move its leaders."),
     Setting("controlled.shutdown.retry.backoff.ms", LONG, 5000, "How long it waits in between."),
-    Setting("controller.socket.timeout.ms", INT, 30_000, "How long a request to the controller may take."),
+    Setting("controller.socket.timeout.ms", INT, 30_000, "How long a broker waits for the controller's reply."),
     Setting("headrace.store", STRING, None, "The socket of this machine's supervisor, which keeps the cluster's facts; `headrace up --brokers N` sets it."),
     Setting("zookeeper.connect", STRING, None, "The ZooKeeper ensemble, host:port[,…][/chroot]; without it the embedded store holds the cluster's facts.", None, HIGH),
     Setting("zookeeper.session.timeout.ms", INT, 6000, "How long ZooKeeper waits before it declares a silent broker dead.", None, HIGH),
@@ -162,7 +168,7 @@ _GROUPS_AND_TRANSACTIONS = [
     Setting("group.min.session.timeout.ms", INT, 6000, "The shortest session.timeout.ms a member may ask for."),
     Setting("group.max.session.timeout.ms", INT, 1_800_000, "The longest session.timeout.ms a member may ask for."),
     Setting("group.max.size", INT, INT_MAX, "The most members of a classic group.", at_least(1)),
-    Setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "The group protocols offered.", list_of("consumer", "classic", "share", "streams")),
+    Setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "The group protocols offered. Without `consumer` its requests get UNSUPPORTED_VERSION; `streams` and `share` are not offered even when they are named.", list_of("consumer", "classic", "share", "streams")),
     Setting("group.consumer.session.timeout.ms", INT, 45_000, "The session timeout of the consumer protocol.", at_least(1)),
     Setting("group.consumer.min.session.timeout.ms", INT, 45_000, "The shortest session timeout a group may be given.", at_least(1)),
     Setting("group.consumer.max.session.timeout.ms", INT, 60_000, "The longest session timeout a group may be given.", at_least(1)),
@@ -170,7 +176,7 @@ _GROUPS_AND_TRANSACTIONS = [
     Setting("group.consumer.min.heartbeat.interval.ms", INT, 5000, "The shortest heartbeat interval a group may be given.", at_least(1)),
     Setting("group.consumer.max.heartbeat.interval.ms", INT, 15_000, "The longest heartbeat interval a group may be given.", at_least(1)),
     Setting("group.consumer.max.size", INT, INT_MAX, "The most members of a consumer-protocol group.", at_least(1)),
-    Setting("group.consumer.assignors", LIST, ("uniform", "range"), "Assignors of the consumer protocol; the first is the default."),
+    Setting("group.consumer.assignors", LIST, ("uniform", "range"), "Assignors of the consumer protocol; the first is the default.", list_of("uniform", "range")),
     Setting("group.consumer.migration.policy", STRING, "bidirectional", "Whether a group may change between the classic and the consumer protocol.", one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")),
     Setting("group.consumer.regex.refresh.interval.ms", INT, 600_000, "How often subscribed patterns are matched again.", at_least(10_000), internal=True),
     Setting("transaction.state.log.num.partitions", INT, 50, "Partitions of __transaction_state.", at_least(1), HIGH),
@@ -204,6 +210,12 @@ _SECURITY = [
     Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "SASL mechanisms offered.", None, MEDIUM, BROKER),
     Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", "The SASL mechanism brokers use among themselves.", None, MEDIUM, BROKER),
     Setting("sasl.jaas.config", PASSWORD, None, "Login of the broker, in JAAS form.", None, MEDIUM, BROKER),
+    Setting("sasl.kerberos.service.name", STRING, None, "The Kerberos principal name Kafka runs as.", None, MEDIUM, BROKER),
+    Setting("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", "Kerberos' kinit command.", None, MEDIUM, BROKER),
+    Setting("sasl.kerberos.ticket.renew.window.factor", DOUBLE, 0.8, "The share of a ticket's life after which it is renewed.", None, MEDIUM, BROKER),
+    Setting("sasl.kerberos.ticket.renew.jitter", DOUBLE, 0.05, "Random jitter added to the renewal time.", None, MEDIUM, BROKER),
+    Setting("sasl.kerberos.min.time.before.relogin", LONG, 60_000, "How long a login thread sleeps between refreshes.", None, MEDIUM, BROKER),
+    Setting("sasl.kerberos.principal.to.local.rules", LIST, ("DEFAULT",), "How a Kerberos principal becomes a short name.", None, MEDIUM, BROKER),
     Setting("sasl.server.max.receive.size", INT, 524_288, "The largest SASL message taken."),
     Setting("connections.max.reauth.ms", LONG, 0, "How long a SASL session lasts before it must log in again; 0 forever."),
     Setting("ssl.client.auth", STRING, "none", "Whether clients must show a certificate.", one_of("required", "requested", "none"), MEDIUM, BROKER),

@@ -22,7 +22,6 @@ _PURGATORY = "has no effect: a waiting request leaves every list when it ends, s
 _REMOTE = "has no effect: Headrace has no remote (tiered) storage"
 _PLUGIN = "has no effect: Headrace loads no Java classes"
 _METRICS = "has no effect: Headrace has metrics of its own"
-_KERBEROS = "has no effect: Headrace offers no Kerberos"
 _OAUTH = "has no effect: Headrace offers no OAuth"
 _MIGRATION = "has no effect: there is nothing to migrate between ZooKeeper and KRaft here"
 _FORMAT = "was removed in Kafka 4.0: record batches are always stored in format v2"
@@ -81,10 +80,6 @@ _REMARKS: Mapping[str, str] = {
     "server.max.startup.time.ms": _KRAFT,
     "sasl.mechanism.controller.protocol": _KRAFT,
     "unclean.leader.election.interval.ms": "has no effect: a leader is looked for as soon as a broker returns",
-    "num.network.threads": _ONE_LOOP,
-    "num.io.threads": _ONE_LOOP,
-    "background.threads": _ONE_LOOP,
-    "queued.max.requests": _ONE_LOOP,
     "group.coordinator.threads": _ONE_LOOP,
     "num.replica.alter.log.dirs.threads": _ONE_LOOP,
     "group.coordinator.append.linger.ms": "has no effect: what arrives in one turn of the loop is appended together",
@@ -119,8 +114,7 @@ _REMARKS: Mapping[str, str] = {
     "metrics.sample.window.ms": _METRICS,
     "auto.include.jmx.reporter": _METRICS,
     "telemetry.max.bytes": _METRICS,
-    "socket.connection.setup.timeout.ms": "has no effect: set `request.timeout.ms`",
-    "socket.connection.setup.timeout.max.ms": "has no effect: set `request.timeout.ms`",
+    "socket.connection.setup.timeout.max.ms": "has no effect: `socket.connection.setup.timeout.ms` does not grow",
     "zookeeper.max.in.flight.requests": "has no effect: the store sends its requests in one pipeline",
     "zookeeper.set.acl": "has no effect: protect the ensemble by network rules or by its own configuration",
     "zookeeper.sync.time.ms": "was removed in Kafka 3.0 and had no effect before",
@@ -146,7 +140,6 @@ _PREFIX_REMARKS: Mapping[str, str] = {
     "kafka.metrics.": _METRICS,
     "password.encoder.": "was removed in Kafka 4.0: passwords set while running are kept in the store as they are",
     "alter.log.dirs.replication.quota.": "has no effect: set `replica.alter.log.dirs.io.max.bytes.per.second`",
-    "sasl.kerberos.": _KERBEROS,
     "sasl.oauthbearer.": _OAUTH,
     "sasl.login.": _OAUTH,
     "group.share.": _SHARE,

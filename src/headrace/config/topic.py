@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from headrace.config.definition import ConfigError, Value
+from headrace.config.inert import REFUSED_IN_TOPICS, refuse
 from headrace.config.topic_table import TOPIC_SETTINGS
 
 
@@ -116,6 +117,7 @@ def parse_topic_overrides(overrides: Mapping[str, str]) -> dict[str, Value]:
         if setting is None:
             raise ConfigError(f"Unknown topic config name: {name}")
         values[name] = setting.parse(text)
+        refuse(REFUSED_IN_TOPICS, name, text)
     return values
 
 
@@ -125,9 +127,4 @@ def check_topic_config(config: TopicConfig) -> None:
         raise ConfigError(
             f"conflict topic config setting min.compaction.lag.ms ({config.min_compaction_lag_ms}) > "
             f"max.compaction.lag.ms ({config.max_compaction_lag_ms})"
-        )
-    if config.remote_storage_enable:
-        raise ConfigError(
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage."
         )

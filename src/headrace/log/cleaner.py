@@ -50,6 +50,7 @@ class CleanerSettings:
     log_cleaner_enable: bool = True
     log_cleaner_backoff_ms: int = 15_000
     log_cleaner_dedupe_buffer_size: int = 134_217_728
+    log_cleaner_io_buffer_load_factor: float = 0.9
     log_cleaner_io_max_bytes_per_second: float = sys.float_info.max
 
 
@@ -66,7 +67,8 @@ class LogCleaner:
     ) -> None:
         self._manager = manager
         self._executor = executor
-        self._settings = settings or CleanerSettings()
+        self.settings = settings or CleanerSettings()
+        """May be replaced at any time; a log that is being compacted goes on with those it began with."""
         self._clock = manager.environment.clock
         self._process = CleanerProcess()
         self._worker: Worker = worker or self._process.clean
@@ -88,13 +90,13 @@ class LogCleaner:
 
     async def run(self) -> None:
         """Compact whatever needs it, until cancelled."""
-        backoff = self._settings.log_cleaner_backoff_ms / 1000
         idle = 0.0
         try:
             while True:
+                backoff = self.settings.log_cleaner_backoff_ms / 1000
                 await self._clock.sleep(backoff)
                 idle += backoff
-                if self._settings.log_cleaner_enable:
+                if self.settings.log_cleaner_enable:
                     try:
                         while await self.clean_one():
                             idle = 0.0
@@ -197,8 +199,10 @@ class LogCleaner:
             segment_bytes=config.segment_bytes,
             segment_index_bytes=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
-            map_bytes=self._settings.log_cleaner_dedupe_buffer_size,
-            max_bytes_per_second=self._settings.log_cleaner_io_max_bytes_per_second,
+            map_bytes=int(
+                self.settings.log_cleaner_dedupe_buffer_size * self.settings.log_cleaner_io_buffer_load_factor
+            ),
+            max_bytes_per_second=self.settings.log_cleaner_io_max_bytes_per_second,
             segments=[
                 SourceSegment(
                     segment.base_offset,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
+from headrace.config.topic import TopicConfig
 from headrace.wire.compression import Codec
 
 LONG_MAX = 2**63 - 1
@@ -47,9 +48,11 @@ class LogConfig:
     segment_ms: int = 604_800_000
 
     @classmethod
-    def of(cls, settings: object) -> LogConfig:
-        """Take the fields of the same names from a wider set of settings, such as a topic's."""
-        return cls(**{field.name: getattr(settings, field.name) for field in fields(cls)})
+    def of(cls, settings: TopicConfig) -> LogConfig:
+        """The fields of the same names of a topic's settings; `internal.segment.bytes` wins over the size that has a lower bound."""
+        config = cls(**{field.name: getattr(settings, field.name) for field in fields(cls)})
+        small = settings.internal_segment_bytes
+        return config if small is None else replace(config, segment_bytes=small)
 
     @property
     def compact(self) -> bool:

@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 class MaintenanceSettings:
     """Kafka's settings, dots turned into underscores, with Kafka's defaults."""
 
+    log_initial_task_delay_ms: int = 30_000
     log_retention_check_interval_ms: int = 300_000
     log_flush_offset_checkpoint_interval_ms: int = 60_000
     log_flush_start_offset_checkpoint_interval_ms: int = 60_000
@@ -79,15 +80,21 @@ class LogMaintenance:
         await asyncio.gather(
             self._flush_often(),
             self._every(1_000, self.empty_trash),
-            self._every(settings.log_retention_check_interval_ms, self.apply_retention),
-            self._every(settings.log_flush_offset_checkpoint_interval_ms, self.checkpoint_recovery_points),
-            self._every(settings.log_flush_start_offset_checkpoint_interval_ms, self.checkpoint_log_starts),
+            self._soon(settings.log_retention_check_interval_ms, self.apply_retention),
+            self._soon(settings.log_flush_offset_checkpoint_interval_ms, self.checkpoint_recovery_points),
+            self._soon(settings.log_flush_start_offset_checkpoint_interval_ms, self.checkpoint_log_starts),
             self._every(
                 settings.replica_high_watermark_checkpoint_interval_ms, self.checkpoint_high_watermarks
             ),
             self._every(settings.producer_id_expiration_check_interval_ms, self.expire_producers),
             self._every(settings.offline_retry_interval_ms, self.retry_offline),
         )
+
+    async def _soon(self, interval_ms: int, job: Callable[[], Awaitable[None]]) -> None:
+        """A first time soon after the start, as what was due while the broker was down should not wait, then as often as asked."""
+        await self._clock.sleep(min(self.settings.log_initial_task_delay_ms, interval_ms) / 1000)
+        await self._do(job)
+        await self._every(interval_ms, job)
 
     async def _every(self, interval_ms: int, *jobs: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -31,7 +31,7 @@ from headrace.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
-_RECOVERY_THREADS = 4
+RECOVERY_THREADS = 4
 _CLOSING_THREADS = 32
 """Closing waits for fsyncs, and a file system finishes many that wait together in one go. One syncfs for all of them was tried:
 it is several times slower where others write too, because it waits for their data."""
@@ -64,8 +64,10 @@ class LogManager:
         *,
         environment: Environment | None = None,
         config_for: ConfigFor | None = None,
+        recovery_threads: int = RECOVERY_THREADS,
     ) -> None:
         """`config_for` gives the settings of a topic found on disk."""
+        self._recovery_threads = recovery_threads
         self.environment = environment or Environment()
         self._config_for: ConfigFor = config_for or (lambda topic: LogConfig())
         self.directories = [
@@ -139,7 +141,7 @@ class LogManager:
             self._add(directory, log)
             if facts.end is None:
                 unknown.append(log)
-        with ThreadPoolExecutor(_RECOVERY_THREADS, "recovery") as executor:
+        with ThreadPoolExecutor(self._recovery_threads, "recovery") as executor:
             list(executor.map(_load_quietly, unknown))
 
     @property

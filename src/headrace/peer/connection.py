@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import itertools
+import socket
 import struct
 from typing import cast
 
@@ -41,16 +42,24 @@ class PeerConnection(asyncio.BufferedProtocol):
 
     @classmethod
     async def connect(
-        cls, host: str, port: int, client_id: bytes, clock: Clock, timeout: float = 10.0
+        cls,
+        host: str,
+        port: int,
+        client_id: bytes,
+        clock: Clock,
+        timeout: float = 10.0,
+        receive_buffer: int = -1,
     ) -> PeerConnection:
         address = f"{host}:{port}"
         loop = asyncio.get_running_loop()
         try:
-            _, protocol = await clock.wait_for(
+            transport, protocol = await clock.wait_for(
                 loop.create_connection(lambda: cls(address, client_id), host, port), timeout
             )
         except (OSError, TimeoutError) as error:
             raise PeerError(f"broker at {address} cannot be reached: {error}") from None
+        if receive_buffer >= 0:
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         protocol._clock = clock
         return protocol
 

@@ -13,29 +13,42 @@ from headrace.wire.schema import Request, Response
 
 class Peers:
     def __init__(
-        self, broker_id: int, image: Callable[[], MetadataImage], listener: str, clock: Clock
+        self,
+        broker_id: int,
+        image: Callable[[], MetadataImage],
+        listener: str,
+        clock: Clock,
+        *,
+        setup_timeout: float = 10.0,
+        request_timeout: float = 30.0,
     ) -> None:
         self._client_id = f"{CLIENT_ID}-{broker_id}".encode()
         self._image = image
         self._listener = listener
         self._clock = clock
+        self._setup_timeout = setup_timeout
+        self._request_timeout = request_timeout
         self._connections: dict[int, PeerConnection] = {}
         self._making: dict[int, asyncio.Task[PeerConnection]] = {}
 
-    async def connect(self, broker_id: int) -> PeerConnection:
-        """A connection of one's own, to where the broker is registered now."""
+    async def connect(self, broker_id: int, receive_buffer: int = -1) -> PeerConnection:
+        """A connection of one's own, to where the broker is registered now; `receive_buffer` is its SO_RCVBUF unless negative."""
         broker = self._image().brokers.get(broker_id)
         endpoint = broker.endpoint(self._listener) if broker is not None and not broker.fenced else None
         if endpoint is None:
             raise PeerError(f"broker {broker_id} is not alive")
-        return await PeerConnection.connect(endpoint.host, endpoint.port, self._client_id, self._clock)
+        return await PeerConnection.connect(
+            endpoint.host, endpoint.port, self._client_id, self._clock, self._setup_timeout, receive_buffer
+        )
 
-    async def call(self, broker_id: int, request: Request, version: int, timeout: float = 30.0) -> Response:
-        """Ask a broker over the shared connection, made when there is none."""
+    async def call(
+        self, broker_id: int, request: Request, version: int, timeout: float | None = None
+    ) -> Response:
+        """Ask a broker over the shared connection, made when there is none. Without a timeout of its own `request_timeout` holds."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.open:
             connection = await self._share(broker_id)
-        return await connection.call(request, version, timeout)
+        return await connection.call(request, version, self._request_timeout if timeout is None else timeout)
 
     async def _share(self, broker_id: int) -> PeerConnection:
         """Make the shared connection, once for all who ask for it meanwhile; who gives up waiting harms no other."""

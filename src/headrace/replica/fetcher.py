@@ -52,6 +52,9 @@ class FetcherSettings:
     max_bytes: int
     partition_max_bytes: int
     backoff_ms: int
+    socket_timeout_ms: int = 30_000
+    receive_buffer_bytes: int = -1
+    """SO_RCVBUF; -1 leaves it to the system."""
 
 
 class ReplicaFetcher:
@@ -134,7 +137,9 @@ class ReplicaFetcher:
         while True:
             connection: PeerConnection | None = None
             try:
-                connection = await self._peers.connect(self._leader_id)
+                connection = await self._peers.connect(
+                    self._leader_id, receive_buffer=self._settings.receive_buffer_bytes
+                )
                 self._start_session_over()
                 while True:
                     if not self._partitions:
@@ -169,8 +174,7 @@ class ReplicaFetcher:
             self._start_session_over()
         await self._bring_to_disk()
         request = self._request()
-        timeout = self._settings.max_wait_ms / 1000 + 30
-        response = await connection.call(request, FETCH_VERSION, timeout)
+        response = await connection.call(request, FETCH_VERSION, self._settings.socket_timeout_ms / 1000)
         assert isinstance(response, FetchResponse)
         if response.error_code:
             if response.error_code not in (
@@ -369,7 +373,9 @@ class ReplicaFetcher:
         asked = ListOffsetsPartition(partition.index, partition.leader_epoch, time)
         topic = ListOffsetsTopic(partition.topic, [asked])
         response = await connection.call(
-            ListOffsetsRequest(replica_id=self._broker_id, topics=[topic]), LIST_OFFSETS_VERSION
+            ListOffsetsRequest(replica_id=self._broker_id, topics=[topic]),
+            LIST_OFFSETS_VERSION,
+            self._settings.socket_timeout_ms / 1000,
         )
         assert isinstance(response, ListOffsetsResponse)
         answer = response.topics[0].partitions[0]

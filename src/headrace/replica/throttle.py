@@ -7,8 +7,11 @@ partition its ISR.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from headrace.clock import Clock
 from headrace.config.definition import LONG_MAX
+from headrace.config.topic import TopicConfig
 from headrace.replica.partition import Partition
 
 EVERY_REPLICA = ("*",)
@@ -17,9 +20,11 @@ EVERY_REPLICA = ("*",)
 class ReplicationThrottle:
     """One direction of one broker: what it sends as a leader, or what it takes as a follower."""
 
-    def __init__(self, broker_id: int, setting: str, clock: Clock) -> None:
+    def __init__(
+        self, broker_id: int, throttled: Callable[[TopicConfig], tuple[str, ...]], clock: Clock
+    ) -> None:
         self._broker_id = broker_id
-        self._setting = setting
+        self._throttled = throttled
         self._clock = clock
         self._rate = LONG_MAX
         self._debt = 0.0
@@ -32,7 +37,7 @@ class ReplicationThrottle:
 
     def covers(self, partition: Partition) -> bool:
         """Whether the topic's settings name this broker's replica of the partition."""
-        named: tuple[str, ...] = getattr(partition.config, self._setting)
+        named = self._throttled(partition.config)
         if not named or self._rate == LONG_MAX:
             return False
         return named == EVERY_REPLICA or f"{partition.index}:{self._broker_id}" in named
@@ -59,8 +64,8 @@ class ReplicationThrottle:
 
 
 def leader_throttle(broker_id: int, clock: Clock) -> ReplicationThrottle:
-    return ReplicationThrottle(broker_id, "leader_replication_throttled_replicas", clock)
+    return ReplicationThrottle(broker_id, lambda topic: topic.leader_replication_throttled_replicas, clock)
 
 
 def follower_throttle(broker_id: int, clock: Clock) -> ReplicationThrottle:
-    return ReplicationThrottle(broker_id, "follower_replication_throttled_replicas", clock)
+    return ReplicationThrottle(broker_id, lambda topic: topic.follower_replication_throttled_replicas, clock)
