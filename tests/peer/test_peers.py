@@ -1,6 +1,7 @@
 """Brokers among themselves: one shared connection to each, however many ask at once."""
 
 import asyncio
+import socket
 
 import pytest
 
@@ -47,3 +48,14 @@ async def test_a_broker_that_is_not_there_is_an_error_for_everybody_who_asks():
     assert [type(answer) for answer in answers] == [PeerError, PeerError]
     with pytest.raises(PeerError, match="not alive"):
         await peers.call(1, ApiVersionsRequest(), 0)
+
+
+async def test_a_connection_may_ask_for_a_receive_buffer(make_broker):
+    broker = make_broker()
+    peers = Peers(2, lambda: broker.node.cluster.image, "PLAINTEXT", SystemClock())
+    connection = await peers.connect(1, receive_buffer=20_000)
+    try:
+        opened = connection._transport.get_extra_info("socket")
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 40_000, "Linux doubles it"
+    finally:
+        connection.close()
