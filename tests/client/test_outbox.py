@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -25,6 +27,7 @@ from headrace.client import (
     TopicPartition,
     serializers,
 )
+from headrace.client.once import StoreUnavailable
 from headrace.client.outbox import FileOutbox, OutboxError, Relay, SqlOutbox
 from headrace.client.outbox.entry import Entry, decode, encode
 from headrace.client.scan import scan
@@ -264,9 +267,10 @@ def test_what_waits_behind_a_refused_record_is_not_sent_over_and_over(
             admin.set_topic_config(small, {"max.message.bytes": "10000"})
         assert relay.drain() == 2
         relay.stop()
-    assert {record.header("headrace.id") for record in read_all(topic)} == {
-        read_all(topic)[0].header("headrace.id")
-    }
+        assert len(outbox) == 0
+    assert [record.value for record in read_all(topic)] == [b"behind it"], (
+        "it was acknowledged the first time"
+    )
 
 
 def test_a_full_disk_does_not_end_the_relay(
@@ -354,6 +358,119 @@ def test_a_record_in_the_table_exists_only_if_its_transaction_commits(
     assert (record.key, record.value, record.header("a")) == (b"k", b"kept", b"b")
     assert record.header("headrace.id") == sent.encode()
     assert len(outbox) == 0
+
+
+class LockedDatabase:
+    """An outbox whose database another connection locks at a chosen moment, for longer than the engine waits."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self.outbox = SqlOutbox(engine)
+        self.refusals = 0
+
+        @sa.event.listens_for(engine, "connect")
+        def wait_briefly(connection: Any, _: object) -> None:
+            short = "PRAGMA busy_timeout=100" if self._is_sqlite else "SET innodb_lock_wait_timeout=1"
+            connection.cursor().execute(short)
+
+        engine.dispose()
+
+    @property
+    def _is_sqlite(self) -> bool:
+        return self._engine.dialect.name == "sqlite"
+
+    def lock(self) -> None:
+        self._holder = self._engine.connect()
+        if self._is_sqlite:
+            self._holder.exec_driver_sql("BEGIN EXCLUSIVE")
+        else:
+            for table in ("headrace_outbox", "headrace_outbox_relay"):
+                self._holder.exec_driver_sql(f"SELECT * FROM {table} FOR UPDATE").all()
+
+    def release(self) -> None:
+        self._holder.rollback()
+        self._holder.close()
+
+    def lock_when_called(
+        self, method: str, monkeypatch: pytest.MonkeyPatch, *, calls: int, until: int
+    ) -> None:
+        """Lock it when ``method`` is called for the ``calls``th time, and release it after ``until`` refusals."""
+        real, seen = getattr(self.outbox, method), itertools.count(1)
+
+        def call(*arguments: object) -> object:
+            if next(seen) == calls:
+                self.lock()
+            try:
+                return real(*arguments)
+            except StoreUnavailable:
+                self.refusals += 1
+                if self.refusals == until:
+                    self.release()
+                raise
+
+        monkeypatch.setattr(self.outbox, method, call)
+
+    def put(self, topic: str, *values: str) -> None:
+        with self._engine.begin() as connection:
+            for value in values:
+                self.outbox.send(connection, topic, value)
+
+
+def test_what_was_acknowledged_while_the_database_was_locked_is_not_sent_again(
+    engine: sa.Engine,
+    bootstrap: str,
+    new_topic: NewTopic,
+    read_all: ReadAll,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic, database = new_topic(), LockedDatabase(engine)
+    database.put(topic, "one", "two", "three")
+    database.lock_when_called("sent", monkeypatch, calls=1, until=3)
+    relay = Relay(database.outbox, bootstrap, linger_ms=0)
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            relay.drain()
+    database.put(topic, "four")
+    assert relay.drain() == 4
+    relay.stop()
+    assert len(database.outbox) == 0
+    assert [record.value for record in read_all(topic)] == [b"one", b"two", b"three", b"four"]
+
+
+def test_a_database_locked_while_the_broker_takes_its_time_makes_nothing_come_twice(
+    engine: sa.Engine,
+    make_broker: Callable[..., BrokerThread],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker, database = make_broker(), LockedDatabase(engine)
+    topic = broker.create_topic()
+    database.put(topic, "one", "two")
+    database.lock_when_called("hold", monkeypatch, calls=2, until=1)
+    broker.faults.delay("Produce", 3)
+    relay = Relay(database.outbox, broker.bootstrap, linger_ms=0)
+    assert relay.drain() == 2
+    relay.stop()
+    assert database.refusals == 1
+    found = scan({"bootstrap.servers": broker.bootstrap}, {TopicPartition(topic, 0): None})
+    assert [record.value for record in found] == [b"one", b"two"]
+
+
+def test_a_relay_that_stops_while_the_database_is_locked_ticks_off_what_it_sent(
+    engine: sa.Engine,
+    bootstrap: str,
+    new_topic: NewTopic,
+    read_all: ReadAll,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic, database = new_topic(), LockedDatabase(engine)
+    database.put(topic, "one", "two")
+    database.lock_when_called("sent", monkeypatch, calls=1, until=4)
+    with Relay(database.outbox, bootstrap, poll_interval=0.05, linger_ms=0):
+        while not database.refusals:
+            time.sleep(0.01)
+    assert database.refusals == 4
+    assert len(database.outbox) == 0
+    assert [record.value for record in read_all(topic)] == [b"one", b"two"]
 
 
 def test_a_transaction_that_commits_late_is_not_skipped(

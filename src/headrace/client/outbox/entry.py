@@ -40,7 +40,7 @@ class Outbox(Protocol[H]):
     def pending(self, limit: int) -> list[tuple[H, Entry]]: ...
 
     def sent(self, handles: list[H]) -> None:
-        """Of the entries that ``pending`` gave last, these have been acknowledged, in that order."""
+        """Of the entries that ``pending`` gave last, the first ones, in that order, have been acknowledged."""
         ...
 
     def wait(self, timeout: float) -> None:

@@ -1,14 +1,17 @@
 """Brings what waits in an outbox to Kafka, in order, and ticks it off when it is acknowledged.
 
-A crash between acknowledgement and tick sends a record again, with the same ``headrace.id``: nothing is
-skipped, and ``once`` recognises what came twice.
+A relay never sends an acknowledged record again, however long its database is locked or its disk is full. A crash
+between acknowledgement and tick does send it again, with the same ``headrace.id``: nothing is skipped, and
+``once`` recognises what came twice.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from concurrent.futures import Future, wait
+from itertools import takewhile
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -24,6 +27,9 @@ H = TypeVar("H")
 log = logging.getLogger("headrace.client.outbox")
 _LONGEST_DELAY = 30.0
 _STAY = 1.0
+_PATIENCE = 30.0
+"""How long ``stop`` tries to tick off what was acknowledged before it leaves it to be sent again."""
+_BETWEEN_TRIES = 0.1
 
 
 class Relay(Generic[H]):
@@ -51,18 +57,23 @@ class Relay(Generic[H]):
         self._batch = batch
         self._poll_interval = poll_interval
         self._stopping = threading.Event()
-        self._refused = False  # then the first is tried alone: those behind it may have been written already
+        self._refused = False  # then the first is tried alone: what comes behind it keeps its place
+        # Entries by handle and id: a database may give a number out again.
+        self._taken: list[tuple[H, str]] = []  # as the outbox gave them last, in its order
+        self._acknowledged: set[tuple[H, str]] = set()  # of these and earlier ones; still in the outbox
         self._thread: threading.Thread | None = None
 
     def drain(self) -> int:
         """Send what waits now; returns how many records were acknowledged. Raises when one was refused."""
-        total = 0
+        total = self._tick_off()  # before anything else, and also when another relay has taken over
         while self._outbox.hold():
             entries = self._outbox.pending(1 if self._refused else self._batch)
+            self._taken = [(handle, entry.id) for handle, entry in entries]
             if not entries:
+                self._acknowledged.clear()
                 break
             self._refused = True
-            total += self._send(entries)
+            total += self._send([entry for _, entry in entries])
             self._refused = False
         return total
 
@@ -78,6 +89,7 @@ class Relay(Generic[H]):
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+        self._tick_off_patiently()
         self._producer.close()
 
     def __enter__(self) -> Self:
@@ -109,25 +121,53 @@ class Relay(Generic[H]):
                 return
             self._outbox.wait(self._poll_interval)
 
-    def _send(self, entries: list[tuple[H, Entry]]) -> int:
-        """Send a batch in order; tick off what was acknowledged before the first refusal."""
-        try:
-            sending = [(handle, self._hand_over(entry)) for handle, entry in entries]
-        except BrokerError as error:
-            if error.code == KafkaError._FATAL:
-                # An idempotent producer that has lost its place never sends again; another does, with the same ids.
-                self._producer.abandon()
-                self._producer = self._new_producer()
-            raise
-        done: list[H] = []
-        try:
-            for handle, future in sending:
+    def _send(self, entries: list[Entry]) -> int:
+        """Send in order what is not acknowledged yet; returns how many were ticked off. Raises the first refusal."""
+        sending: list[tuple[tuple[H, str], Future[RecordMetadata]]] = []
+        refusals: list[ClientError] = []
+        for place, entry in zip(self._taken, entries, strict=True):
+            if place not in self._acknowledged:
+                try:
+                    sending.append((place, self._hand_over(entry)))
+                except ClientError as error:
+                    refusals.append(error)
+                    break
+        # Every answer is awaited, also behind a refusal: what nobody waited for would have to be sent again.
+        for place, future in sending:
+            try:
                 self._await(future)
-                done.append(handle)
-        finally:
-            if done:
-                self._outbox.sent(done)
+                self._acknowledged.add(place)
+            except ClientError as error:
+                refusals.append(error)
+        if any(isinstance(each, BrokerError) and each.code == KafkaError._FATAL for each in refusals):
+            # An idempotent producer that has lost its place never sends again; another does, with the same ids.
+            self._producer.abandon()
+            self._producer = self._new_producer()
+        done = self._tick_off()
+        if refusals:
+            raise refusals[0]
+        return done
+
+    def _tick_off(self) -> int:
+        """Take out of the outbox what is acknowledged, up to the first entry that is not."""
+        done = list(takewhile(self._acknowledged.__contains__, self._taken))
+        if done:
+            self._outbox.sent([handle for handle, _ in done])
+            self._acknowledged.difference_update(done)
+            self._taken = self._taken[len(done) :]
         return len(done)
+
+    def _tick_off_patiently(self) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._tick_off()
+                return
+            except (ClientError, OSError) as error:
+                if time.monotonic() >= deadline:
+                    log.error("records that were sent stay in the outbox and will be sent again: %s", error)
+                    return
+                time.sleep(_BETWEEN_TRIES)
 
     def _hand_over(self, entry: Entry) -> Future[RecordMetadata]:
         return self._producer.send(
@@ -141,7 +181,11 @@ class Relay(Generic[H]):
 
     def _await(self, acknowledged: Future[RecordMetadata]) -> None:
         while wait([acknowledged], _STAY).not_done:
-            self._outbox.hold()  # a broker that takes its time is no reason for another relay to send the same
+            # A broker that takes its time is no reason for another relay to send the same.
+            try:
+                self._outbox.hold()
+            except ClientError as error:
+                log.warning("the outbox could not be told that its relay is alive: %s", error)
         acknowledged.result()
 
     def _new_producer(self) -> Producer[bytes, bytes]:
