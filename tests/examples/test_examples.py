@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +66,51 @@ def test_a_flash_sale_is_never_oversold(play: Play) -> None:
     assert facts["sold"] + facts["sold_out"] + facts["too_late"] + facts["clicked_twice"] == 4200
 
 
-def test_an_order_reaches_everybody_once(play: Play) -> None:
-    facts = play("orders", orders=200)
+def assert_everybody_had_each_order_once(facts: dict[str, Any]) -> None:
     assert facts["alerts"] == facts["alerts_expected"] > 0
-    assert facts["text_messages"] == 200
+    assert facts["text_messages"] == facts["orders"]
     assert facts["revenue"] == facts["revenue_expected"]
+    assert facts["every_order_exactly_once"] == "yes"
+
+
+def test_an_order_reaches_everybody_once(play: Play) -> None:
+    assert_everybody_had_each_order_once(play("orders", orders=200))
+
+
+def test_an_order_reaches_everybody_once_though_the_database_is_locked_meanwhile(
+    play: Play, tmp_path: Path
+) -> None:
+    locked: list[int] = []
+
+    def lock_it_for_seconds() -> None:
+        """Longer than SQLite waits by default, in the midst of the orders."""
+        database = tmp_path / "out" / "shop.sqlite"
+        while orders_in(database) == 0:
+            time.sleep(0.01)
+        with closing(sqlite3.connect(database, timeout=0, isolation_level=None)) as other:
+            while not other.in_transaction:
+                with suppress(sqlite3.OperationalError):  # an order is being taken
+                    other.execute("BEGIN EXCLUSIVE")
+            time.sleep(7)
+            locked.append(other.execute("SELECT count(*) FROM orders").fetchone()[0])
+            other.execute("ROLLBACK")
+
+    locking = threading.Thread(target=lock_it_for_seconds, daemon=True)
+    locking.start()
+    facts = play("orders", orders=400)
+    locking.join()
+    assert 0 < locked[0] < 400, "orders were still to come while it was locked"
+    assert_everybody_had_each_order_once(facts)
+
+
+def orders_in(database: Path) -> int:
+    if not database.exists():
+        return 0
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=60)) as looking:
+        try:
+            return int(looking.execute("SELECT count(*) FROM orders").fetchone()[0])
+        except sqlite3.OperationalError:  # its tables are being made
+            return 0
 
 
 @pytest.mark.long
