@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from headrace.client import Admin
 from headrace.testing.wire import WireClient
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -63,6 +64,25 @@ def test_a_stopped_broker_comes_back_too_and_stopping_twice_is_no_mistake(headra
 def test_a_running_broker_is_not_started_again(headrace_broker):
     with pytest.raises(RuntimeError, match="running already"):
         headrace_broker.start()
+
+
+def rebalance_delay(broker):
+    with Admin(broker.bootstrap) as admin:
+        return admin.broker_config(broker.node.broker_id)["group.initial.rebalance.delay.ms"]
+
+
+def test_a_new_group_does_not_wait_for_more_members(headrace_broker):
+    assert rebalance_delay(headrace_broker) == "0"
+
+
+@pytest.mark.headrace(settings={"group.initial.rebalance.delay.ms": 3000})
+def test_a_new_group_waits_when_the_marker_says_so(headrace_broker):
+    assert rebalance_delay(headrace_broker) == "3000"
+
+
+@pytest.mark.headrace(brokers=1)
+def test_a_new_group_of_a_cluster_does_not_wait_either(headrace_cluster):
+    assert rebalance_delay(headrace_cluster[1]) == "0"
 
 
 def test_seven_days_of_retention_take_no_time(headrace_broker, headrace_topic):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from headrace.testing.cluster import Cluster
 
 BROKERS = 3
+SETTINGS = {"group.initial.rebalance.delay.ms": 0}
+"""What differs from Kafka's defaults: a test seldom has more members to wait for."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,7 +70,7 @@ def headrace_topic(request: pytest.FixtureRequest) -> Callable[..., str]:
 
 def _marked(request: pytest.FixtureRequest) -> tuple[dict[str, object], int]:
     """Settings and size from the `headrace` markers of the test, its class and its module; the nearest wins."""
-    settings: dict[str, object] = {}
+    settings: dict[str, object] = dict(SETTINGS)
     brokers = BROKERS
     for marker in reversed(list(request.node.iter_markers("headrace"))):
         unknown = set(marker.kwargs) - {"settings", "brokers"}
