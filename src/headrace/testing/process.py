@@ -1,4 +1,4 @@
-"""A broker as a process of its own, for tests that kill it, starve it or measure it."""
+"""A broker as a process of its own, for tests that kill it, starve it or measure it. It does not outlive the program."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from headrace.testing.leash import let_go, start_on_leash
 
 _READY = re.compile(r"is ready: broker \d+ on [^,\n]*:(\d+)[,\n]")
 
@@ -33,7 +35,7 @@ class BrokerProcess:
             command += ["--set", f"{name}={value}"]
         errors = (self.data.parent / f"{self.data.name}.stderr").open("a")
         # In a group of its own: a Ctrl-C at the terminal is for whoever started it, and they still need it to end well.
-        self.process = subprocess.Popen(
+        self.process = start_on_leash(
             command, stdout=subprocess.PIPE, stderr=errors, text=True, process_group=0
         )
         errors.close()
@@ -41,7 +43,7 @@ class BrokerProcess:
         line = self.process.stdout.readline()
         ready = _READY.search(line)
         if ready is None:
-            self.process.wait()
+            self._ended()
             said = (self.data.parent / f"{self.data.name}.stderr").read_text()
             raise RuntimeError(f"the broker did not start: {line}{said}")
         self.port = int(ready[1])
@@ -60,6 +62,7 @@ class BrokerProcess:
 
     def _ended(self) -> int:
         code = self.process.wait(30)
+        let_go(self.process)
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code

@@ -2,7 +2,7 @@
 
 Owns one JVM running QuorumPeerMain in a directory, on a free loopback port, and the jars it needs: those
 inside an installed pyspark, or else those Maven fetches once into the user's cache. Nothing outlives the
-`with` block.
+`with` block, nor the program, however that ends.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
+
+from headrace.testing.leash import let_go, start_on_leash
 
 VERSION = "3.9.4"
 _START_SECONDS = 60.0
@@ -167,7 +169,7 @@ class ZooKeeperServer:
         if self._member:
             (data / "myid").write_text(str(self._member[0]))
         with (self._directory / "zookeeper.log").open("wb") as log:
-            self._process = subprocess.Popen(
+            self._process = start_on_leash(
                 [
                     java,
                     "-Xmx256m",
@@ -180,7 +182,6 @@ class ZooKeeperServer:
                     "org.apache.zookeeper.server.quorum.QuorumPeerMain",
                     str(config),
                 ],
-                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
@@ -237,8 +238,7 @@ class ZooKeeperServer:
         """End the server at once, as a crash would. Does nothing when it is not running."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
-            self._process = None
+            self._ended(self._process)
 
     def stop(self) -> None:
         """End the server in good order. Does nothing when it is not running."""
@@ -250,7 +250,11 @@ class ZooKeeperServer:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+        self._ended(self._process)
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> None:
+        process.wait()
+        let_go(process)
         self._process = None
 
     def __enter__(self) -> ZooKeeperServer:
