@@ -184,7 +184,11 @@ CASES: list[tuple[bytes, Status, str]] = [
         Status.SERVICE_ERROR,
         "the argument 'seconds' does not fit",
     ),
-    (request("echo", "", ()), Status.SERVICE_ERROR, "echo takes 1 arguments, 0 were sent"),
+    (
+        request("echo", "", ()),
+        Status.SERVICE_ERROR,
+        "echo takes 1 argument, 0 sent: echo(java.lang.Object value)",
+    ),
     (request("unsendable", "", ()), Status.BAD_RESPONSE, "Failed to send response: unsendable"),
     (request("tooLong", "", ()), Status.BAD_RESPONSE, "A Period cannot be sent"),
     (

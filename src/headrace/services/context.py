@@ -14,7 +14,19 @@ from headrace.services.invocation import Attachments, Invocation
 
 # Set by the protocol itself, so not shown to the implementation as the caller's own.
 RESERVED = frozenset(
-    ("path", "interface", "group", "version", "dubbo", "token", "timeout", "async", "dubbo.tag", "generic")
+    (
+        "path",
+        "interface",
+        "group",
+        "version",
+        "dubbo",
+        "token",
+        "timeout",
+        "async",
+        "dubbo.tag",
+        "generic",
+        "generic.strict",
+    )
 )
 
 

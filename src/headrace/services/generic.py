@@ -21,6 +21,7 @@ from headrace.services.hessian2 import (
     java_exception_name,
 )
 from headrace.services.interface import interface, method
+from headrace.services.invocation import Invocation
 from headrace.services.javatypes import is_bean, java_name
 
 # Java's $invoke takes arrays, and casts to them.
@@ -29,6 +30,7 @@ Objects = Annotated[list[object], JavaType("java.lang.Object[]")]
 
 INVOKE = "$invoke"
 INVOKE_ASYNC = "$invokeAsync"
+CALLS = frozenset((INVOKE, INVOKE_ASYNC))
 GENERIC_TYPES = "Ljava/lang/String;[Ljava/lang/String;[Ljava/lang/Object;"
 GENERIC_EXCEPTION = "org.apache.dubbo.rpc.service.GenericException"
 
@@ -41,6 +43,11 @@ class GenericService(ABC):
     @method(name=INVOKE)
     def invoke(self, method: str, parameter_types: Strings, arguments: Objects) -> object:
         """Call `method`; beans are maps with a `class` entry."""
+
+
+def is_generic_call(invocation: Invocation) -> bool:
+    """Whether the method to be called is named inside, beside its types and arguments."""
+    return invocation.method_name in CALLS and len(invocation.arguments) == 3
 
 
 def generalize(value: object) -> object:

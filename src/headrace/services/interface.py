@@ -89,27 +89,36 @@ class MethodModel:
         joined = "".join(descriptor(parameter.java_type) for parameter in self.parameters)
         object.__setattr__(self, "parameter_types", joined)
 
+    @property
+    def signature(self) -> str:
+        """`place(com.acme.Order order)`: what a caller without the interface has to give."""
+        return f"{self.name}({', '.join(f'{p.java_type} {p.name}' for p in self.parameters)})"
+
     def bind(self, args: Sequence[object], kwargs: dict[str, object]) -> list[object]:
         """Positional and keyword arguments in the order of the parameters."""
         values = list(args)
         if len(values) > len(self.parameters):
-            raise TypeError(f"{self.attribute}() takes {len(self.parameters)} arguments, {len(values)} given")
+            raise TypeError(
+                f"{self.attribute}() takes {_arguments(len(self.parameters))}, {len(values)} given: {self.signature}"
+            )
         for parameter in self.parameters[len(values) :]:
             if parameter.name in kwargs:
                 values.append(kwargs.pop(parameter.name))
             elif parameter.required:
-                raise TypeError(f"{self.attribute}() lacks the argument {parameter.name!r}")
+                raise TypeError(f"{self.attribute}() lacks the argument {parameter.name!r}: {self.signature}")
             else:
                 values.append(parameter.default)
         if kwargs:
-            raise TypeError(f"{self.attribute}() has no argument {next(iter(kwargs))!r}")
+            raise TypeError(f"{self.attribute}() has no argument {next(iter(kwargs))!r}: {self.signature}")
         return values
 
     def convert(self, arguments: Sequence[object]) -> Sequence[object]:
         """The arguments as the annotations want them; raises TypeError with the parameter's name."""
         parameters = self.parameters
         if len(arguments) != len(parameters):
-            raise TypeError(f"{self.name} takes {len(parameters)} arguments, {len(arguments)} were sent")
+            raise TypeError(
+                f"{self.name} takes {_arguments(len(parameters))}, {len(arguments)} sent: {self.signature}"
+            )
         converted = None
         for index, parameter in enumerate(parameters):
             if parameter.convert is not None:
@@ -136,6 +145,10 @@ class InterfaceModel:
 
     def find(self, name: str) -> MethodModel | None:
         return self.methods.get(name) or self.methods.get(camel_case(name))
+
+
+def _arguments(count: int) -> str:
+    return "1 argument" if count == 1 else f"{count} arguments"
 
 
 def describe(cls: type, name: str = "") -> InterfaceModel:

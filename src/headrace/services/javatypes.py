@@ -92,6 +92,16 @@ _COLLECTIONS: list[tuple[type, str]] = [
 ]
 
 
+def unwrapped(annotation: object) -> object:
+    """The annotation without `Annotated[…]` and `| None`."""
+    if typing.get_origin(annotation) is Annotated:
+        return unwrapped(typing.get_args(annotation)[0])
+    present = [arg for arg in typing.get_args(annotation) if arg is not type(None)]
+    if type(None) in typing.get_args(annotation) and len(present) == 1:
+        return unwrapped(present[0])
+    return annotation
+
+
 def is_bean(cls: type) -> bool:
     """Whether a class travels as an object of its own class: a dataclass, model, enum or exception."""
     return (

@@ -22,6 +22,7 @@ from headrace.services.cluster.directory_base import Directory
 from headrace.services.cluster.router import Router, route, to_routers
 from headrace.services.errors import RpcCode, RpcException, ServicesError
 from headrace.services.export_url import RELEASE
+from headrace.services.generic import is_generic_call
 from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation
 from headrace.services.invoker import Invoker
@@ -106,7 +107,7 @@ class RegistryDirectory(Directory):
         self._configurators: list[Configurator] = []
         self._routers: list[Router] = []
         self._invokers: dict[str, Invoker] = {}
-        self._listed: tuple[Invoker, ...] = ()
+        self._listed: Sequence[Invoker] = ()
         self._forbidden = False
         self._changing = asyncio.Lock()
         self._destroyed = False
@@ -127,7 +128,19 @@ class RegistryDirectory(Directory):
                 RpcCode.FORBIDDEN,
                 reason=f"no provider of {self._origin.service_key} is registered at {self._registry_url.address}",
             )
-        return route(self._routers, self._listed, self._origin, invocation) if self._routers else self._listed
+        invokers = self._listed
+        if self._routers:
+            invokers = route(self._routers, invokers, self._origin, invocation)
+        return self._with_classes(invokers) if is_generic_call(invocation) else invokers
+
+    def _with_classes(self, invokers: Sequence[Invoker]) -> Sequence[Invoker]:
+        """Those whose protocol keeps classes, so that a generic caller gets the same answer from each; else all."""
+        keeping = [
+            invoker
+            for invoker in invokers
+            if invoker.is_available and self._runtime.protocol(invoker.url.protocol).keeps_classes
+        ]
+        return keeping or invokers
 
     @property
     def is_available(self) -> bool:

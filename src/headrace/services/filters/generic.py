@@ -10,20 +10,20 @@ from collections.abc import Coroutine
 from typing import Any
 
 from headrace.services.errors import RpcCode, RpcException
+from headrace.services.field_names import STRICT, is_strict, refuse_unknown_fields
 from headrace.services.filters.base import Filter
 from headrace.services.generic import (
     GENERIC_TYPES,
     INVOKE,
-    INVOKE_ASYNC,
     GenericService,
     generalize,
     generic_exception,
+    is_generic_call,
 )
 from headrace.services.hessian2 import Hessian2Error, Typed
 from headrace.services.invocation import Invocation, Result
 from headrace.services.javatypes import split_descriptor
-
-_CALLS = frozenset((INVOKE, INVOKE_ASYNC))
+from headrace.services.suggest import suggestion
 
 
 class GenericFilter(Filter):
@@ -34,8 +34,7 @@ class GenericFilter(Filter):
     SUSPENDS = False
 
     def invoke(self, invocation: Invocation) -> Coroutine[Any, Any, Result]:
-        by_name = invocation.method_name in _CALLS and len(invocation.arguments) == 3
-        if by_name and self.interface.cls is not GenericService:
+        if is_generic_call(invocation) and self.interface.cls is not GenericService:
             return self._invoke_by_name(invocation)
         return self.inner.invoke(invocation)
 
@@ -47,11 +46,18 @@ class GenericFilter(Filter):
         if not isinstance(name, str) or not isinstance(arguments, list | tuple | None):
             raise RpcException("$invoke takes a method name, a list of types and a list of arguments")
         method = self.interface.methods.get(name.strip())
-        count = len(types) if isinstance(types, list | tuple) else len(arguments or ())
-        if method is None or count != len(method.parameters):
-            raise RpcException(f"No such method {name} in class {self.interface.name}")
+        if method is None:
+            raise RpcException(
+                f"No such method {name} in class {self.interface.name}."
+                f"{suggestion(name, sorted(self.interface.methods))}"
+            )
+        if isinstance(types, list | tuple) and len(types) != len(method.parameters):
+            raise RpcException(f"$invoke of {name}: {len(types)} types are given for {method.signature}")
+        given = [None] * len(method.parameters) if arguments is None else list(arguments)
         try:
-            values = method.convert(list(arguments or [None] * count))
+            if is_strict(invocation):
+                refuse_unknown_fields(given, method)
+            values = method.convert(given)
         except TypeError as error:
             raise RpcException(f"$invoke of {name}: {error}") from None
         result = await self.inner.invoke(
@@ -84,8 +90,9 @@ class GenericImplFilter(Filter):
     SUSPENDS = False
 
     async def invoke(self, invocation: Invocation) -> Result:
-        if invocation.method_name in _CALLS and len(invocation.arguments) == 3:
+        if is_generic_call(invocation):
             invocation.attachments["generic"] = self.url.get("generic")
+            invocation.attachments.setdefault(STRICT, "true")  # names that people type
             return await self.inner.invoke(invocation)
         types = split_descriptor(invocation.parameter_types)
         try:

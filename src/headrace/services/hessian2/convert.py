@@ -201,7 +201,10 @@ def build_bean(
         if java_class.kind == "bean" and value is not None:
             converter = converter_for(_filled_in(each.annotation, bound))
             if converter is not None:
-                value = converter(value)
+                try:
+                    value = converter(value)
+                except Hessian2Error as error:
+                    raise Hessian2Error(f"{each.java_name}: {error}") from None
         arguments[each.argument] = value
     initialise(java_class, bean, arguments)
 

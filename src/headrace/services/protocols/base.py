@@ -30,6 +30,7 @@ class Protocol(ABC):
 
     name = ""
     default_port = 0
+    keeps_classes = True  # values arrive with their classes, so generic callers prefer it
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime

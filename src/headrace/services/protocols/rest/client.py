@@ -8,6 +8,7 @@ from urllib.parse import quote
 import h11
 
 from headrace.services.errors import RpcCode, RpcException
+from headrace.services.generic import generic_exception, is_generic_call
 from headrace.services.hessian2 import JavaException
 from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation, Result
@@ -15,7 +16,7 @@ from headrace.services.invoker import Invoker
 from headrace.services.protocols.rest import attachments as attached
 from headrace.services.protocols.rest import json_values
 from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, HttpClient, Request, Response
-from headrace.services.url import URL
+from headrace.services.url import ANY, URL
 
 DEFAULT_TIMEOUT_MS = 1_000
 
@@ -45,6 +46,24 @@ class RestInvoker(Invoker):
         return self._available
 
     async def invoke(self, invocation: Invocation) -> Result:
+        # A generic implementation (`methods=*`) takes `$invoke` as it is; any other has a place for each method.
+        if is_generic_call(invocation) and self.url.get("methods") != ANY:
+            return await self._invoke_by_name(invocation)
+        return await self._ask(invocation)
+
+    async def _invoke_by_name(self, invocation: Invocation) -> Result:
+        """A generic call, asked as any HTTP client asks: JSON has no classes, so the types have nothing to say."""
+        name, _, arguments = invocation.arguments
+        if not isinstance(name, str) or not isinstance(arguments, list | tuple | None):
+            raise RpcException("$invoke takes a method name, a list of types and a list of arguments")
+        result = await self._ask(
+            Invocation(name.strip(), "", arguments or (), invocation.attachments, one_way=invocation.one_way)
+        )
+        if result.exception is not None:
+            result.exception = generic_exception(result.exception)
+        return result
+
+    async def _ask(self, invocation: Invocation) -> Result:
         name = invocation.method_name
         timeout_ms = self.url.method_int(name, "timeout", DEFAULT_TIMEOUT_MS)
         headers = {attached.HEADER: attached.write_attachments({**self._attached, **invocation.attachments})}

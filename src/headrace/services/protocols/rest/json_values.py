@@ -14,10 +14,10 @@ import json
 import typing
 import uuid
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 from headrace.services.hessian2 import DEFAULT_CLASSES, Hessian2Error, JavaObject
-from headrace.services.javatypes import is_bean, java_name
+from headrace.services.javatypes import is_bean, java_name, unwrapped
 
 
 def dumps(value: object) -> bytes:
@@ -72,7 +72,7 @@ def prepare(value: object, annotation: object) -> object:
     """
     if isinstance(value, str):
         return _from_base64(value) if _is_bytes(annotation) else value
-    base = _base(annotation)
+    base = unwrapped(annotation)
     if isinstance(value, list):
         return _prepare_items(value, base)
     if isinstance(value, dict):
@@ -110,7 +110,7 @@ def _prepare_entries(entries: dict[str, Any], base: object) -> dict[str, Any]:
 
 def from_text(text: str, annotation: object) -> object:
     """A value from a query string, where everything is text."""
-    base = _base(annotation)
+    base = unwrapped(annotation)
     if base is bool and text in ("true", "false"):
         return text == "true"
     if isinstance(base, type) and issubclass(base, int) and not issubclass(base, bool | enum.Enum):
@@ -123,14 +123,5 @@ def from_text(text: str, annotation: object) -> object:
     return prepare(text, annotation)
 
 
-def _base(annotation: object) -> object:
-    if typing.get_origin(annotation) is Annotated:
-        return _base(typing.get_args(annotation)[0])
-    present = [arg for arg in typing.get_args(annotation) if arg is not type(None)]
-    if type(None) in typing.get_args(annotation) and len(present) == 1:
-        return _base(present[0])
-    return annotation
-
-
 def _is_bytes(annotation: object) -> bool:
-    return _base(annotation) in (bytes, bytearray)
+    return unwrapped(annotation) in (bytes, bytearray)

@@ -25,6 +25,7 @@ class RestProtocol(Protocol):
 
     name = "rest"
     default_port = 8080
+    keeps_classes = False
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)

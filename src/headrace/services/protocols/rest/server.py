@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from headrace.services.errors import RpcCode, RpcException, ServicesError
+from headrace.services.field_names import STRICT, refuse_unknown_fields
+from headrace.services.generic import GENERIC_TYPES, INVOKE, GenericService
 from headrace.services.hessian2 import DEFAULT_CLASSES, Hessian2Error, JavaException, java_exception_name
 from headrace.services.interface import MethodModel
 from headrace.services.invocation import Attachments, Invocation
@@ -18,7 +20,8 @@ from headrace.services.protocols.base import Exporter
 from headrace.services.protocols.rest import attachments as attached
 from headrace.services.protocols.rest import json_values, openapi
 from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, HttpConnection, Request, Response
-from headrace.services.url import URL
+from headrace.services.suggest import suggestion
+from headrace.services.url import URL, build_key
 
 if TYPE_CHECKING:
     from headrace.services.runtime import Runtime
@@ -102,27 +105,54 @@ class RestServer:
             return Response(200, json_values.dumps(openapi.describe(invokers)))
         service, _, name = path.rpartition("/")
         attachments = attached.parse_attachments(request.headers.get(attached.HEADER, ""))
-        invoker = self._find(service, attachments)
-        if invoker is None:
-            return failure(404, "ServiceNotFound", f"there is no service {service!r} here, see /openapi.json")
-        method = invoker.interface.find(name)
-        if method is None:
-            return failure(404, "MethodNotFound", f"the service {service!r} has no method {name!r}")
-        if request.method not in ("GET", "POST"):
-            return failure(405, "MethodNotAllowed", "use POST with a JSON body, or GET with a query")
-        try:
-            arguments = _read_arguments(request, parts.query, method)
-        except (ValueError, TypeError) as error:
-            return failure(400, "BadRequest", str(error))
         bearer = request.headers.get("authorization", "")
         if bearer.lower().startswith("bearer "):
             attachments.setdefault("token", bearer[7:].strip())
+        invoker = self._find(service, attachments)
+        if invoker is None:
+            return failure(404, "ServiceNotFound", self._not_found(service, attachments))
+        method = invoker.interface.find(name)
+        if method is None and invoker.interface.cls is GenericService:
+            return await self._call_generic(invoker, name, request, attachments)
+        if method is None:
+            near = suggestion(name, sorted(invoker.interface.methods))
+            return failure(404, "MethodNotFound", f"the service {service!r} has no method {name!r}.{near}")
+        if request.method not in ("GET", "POST"):
+            return failure(405, "MethodNotAllowed", "use POST with a JSON body, or GET with a query")
+        try:
+            arguments = _read_arguments(
+                request, parts.query, method, strict=attachments.get(STRICT) == "true"
+            )
+        except (ValueError, TypeError) as error:
+            return failure(400, "BadRequest", str(error))
         invocation = Invocation(
             method.name,
             method.parameter_types,
             arguments,
             attachments,
             method=method,
+            remote_address=request.remote_address,
+            local_address=request.local_address,
+        )
+        return await self._call(invoker, invocation)
+
+    async def _call_generic(
+        self, invoker: Invoker, name: str, request: Request, attachments: Attachments
+    ) -> Response:
+        """A generic implementation answers every method in one place; there is nothing to check arguments with."""
+        try:
+            given = json_values.loads(request.body) if request.body else []
+        except ValueError as error:
+            return failure(400, "BadRequest", f"the body is not JSON: {error}")
+        if request.method != "POST" or not isinstance(given, list):
+            return failure(
+                400, "BadRequest", "a generic service is called with POST and a JSON list of arguments"
+            )
+        invocation = Invocation(
+            INVOKE,
+            GENERIC_TYPES,
+            [name, [], given],
+            attachments,
             remote_address=request.remote_address,
             local_address=request.local_address,
         )
@@ -151,6 +181,15 @@ class RestServer:
         answer.headers |= headers
         return answer
 
+    def _not_found(self, path: str, attachments: Attachments) -> str:
+        offered = [invoker.url.service_key for invoker in self._services.get(path, {}).values()]
+        if not offered:
+            return f"there is no service {path!r} here, see /openapi.json"
+        wanted = build_key(path, _text(attachments, "group"), _text(attachments, "version"))
+        return (
+            f"there is no {wanted} here, only {', '.join(sorted(offered))}: may be version or group mismatch"
+        )
+
     def _find(self, path: str, attachments: Attachments) -> Invoker | None:
         offered = self._services.get(path, {})
         group, version = attachments.get("group", ""), attachments.get("version", "")
@@ -164,7 +203,11 @@ def _choice(url: URL) -> str:
     return f"{url.get('group')}/{url.get('version')}"
 
 
-def _read_arguments(request: Request, query: str, method: MethodModel) -> Sequence[object]:
+def _text(attachments: Attachments, key: str) -> str:
+    return str(attachments.get(key) or "")
+
+
+def _read_arguments(request: Request, query: str, method: MethodModel, *, strict: bool) -> Sequence[object]:
     """The arguments in a request; raises ValueError or TypeError with a sentence for the caller."""
     if request.method == "GET":
         annotations = {p.name: p.annotation for p in method.parameters}
@@ -183,6 +226,8 @@ def _read_arguments(request: Request, query: str, method: MethodModel) -> Sequen
         values = method.bind(body, {})
     else:
         raise ValueError("the body must be a JSON object with the arguments by name, or a list of them")
+    if strict:
+        refuse_unknown_fields(values, method)
     prepared = []
     for value, parameter in zip(values, method.parameters, strict=True):
         try:
