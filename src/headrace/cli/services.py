@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.cli import options, output, properties
+from headrace.cli import options, output, properties, service_call
 from headrace.cli.failure import Failure, Misuse, did_you_mean
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ app = options.command_app("List, describe, invoke and export services (Dubbo 2.7
 
 QUICK = {"dubbo.service.shutdown.wait": "0"}  # a command that only asks has nobody to wait for
 DEFAULT_REGISTRY = "zookeeper://127.0.0.1:2181"
-MAX_REASON = 300
 
 Registry = Annotated[
     str,
@@ -119,10 +118,18 @@ def invoke(
     attachment: Annotated[
         list[str] | None, typer.Option("--attachment", "-a", metavar="KEY=VALUE", help="May be repeated.")
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check/--no-check", help="Refuse what the service's description or its classes do not have."
+        ),
+    ] = True,
     registry: Registry = DEFAULT_REGISTRY,
 ) -> None:
     """Call a method without having the interface; prints the result as JSON."""
     from headrace.services import Bootstrap, ReferenceConfig, RegistryConfig, attach
+    from headrace.services.catalogue import Catalogue
+    from headrace.services.field_names import STRICT
     from headrace.services.generic import GenericService
     from headrace.services.protocols.rest.json_values import dumps
 
@@ -130,11 +137,23 @@ def invoke(
     attachments = dict(properties.from_arguments(attachment or [], "--attachment"))
     if token is not None:
         attachments["token"] = token
-    names = [name.strip() for name in types.split(",")] if types else [_java_type(value) for value in values]
-    if len(names) != len(values):
+    names = [name.strip() for name in types.split(",")] if types else None
+    if names is not None and len(names) != len(values):
         raise Misuse(f"--types names {len(names)} types, but {len(values)} arguments are given.")
     with _runtime(QUICK) as runtime:
         given = None if url else RegistryConfig(address=_registry(registry))
+        if check and not url:
+            names = service_call.check_call(
+                Catalogue(runtime, registry),
+                interface,
+                method,
+                values,
+                types=names,
+                group=group,
+                version=version,
+            )
+        if not check:
+            attachments[STRICT] = "false"
         application = Bootstrap("headrace-cli", registry=given, runtime=runtime)
         reference: ReferenceConfig[Any] = ReferenceConfig(
             interface=interface,
@@ -207,20 +226,11 @@ def _runtime(overrides: dict[str, str]) -> Iterator[Runtime]:
     except JavaException as error:
         raise Failure(f"The service raised {error}.") from None
     except RpcException as error:
-        raise Failure(f"The call failed: {_plain(error.reason)}.") from None
+        raise Failure(f"The call failed: {service_call.plain_reason(error.reason)}.") from None
     except ServicesError as error:
         raise Failure(str(error)) from None
     finally:
         runtime.shutdown()
-
-
-def _plain(reason: str) -> str:
-    """A provider's reason for people: its first line, without Java's class names, channels and invocations."""
-    line = reason.partition("\n")[0].partition(" , channel:")[0]
-    while line.partition(": ")[0].startswith(("org.apache.dubbo.", "com.alibaba.dubbo.", "java.")):
-        line = line.partition(": ")[2]
-    line = line.strip().rstrip(".,")
-    return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
 
 
 def _registry(text: str) -> str:
@@ -276,15 +286,6 @@ def _json_argument(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         raise Misuse(f"The argument {text} is not JSON; text needs quotes: '\"{text}\"'.") from None
-
-
-def _java_type(value: object) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "int" if -(2**31) <= value < 2**31 else "long"
-    known = {float: "double", str: "java.lang.String", list: "java.util.List", dict: "java.util.Map"}
-    return known.get(type(value), "java.lang.Object")
 
 
 def _as_json(entry: ServiceEntry) -> dict[str, Any]:

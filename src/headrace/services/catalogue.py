@@ -66,13 +66,15 @@ class Catalogue:
     async def _description(self, entry: ServiceEntry) -> dict[str, Any] | None:
         if self._url.protocol != "zookeeper":
             return None
-        report = await self._runtime.report(self._url)
-        for url in entry.urls["providers"]:
-            try:
-                found = await report.load(MetadataIdentifier.of(url, "provider"))
-                if found is not None:
-                    described = json.loads(found)
-                    return described if isinstance(described, dict) else None
-            except (ServicesError, ValueError):
-                continue
+        # A report beside the registry, or where Dubbo keeps it unless told otherwise.
+        for place in dict.fromkeys((self._url, self._url.remove("group"))):
+            report = await self._runtime.report(place)
+            for url in entry.urls["providers"]:
+                try:
+                    found = await report.load(MetadataIdentifier.of(url, "provider"))
+                    described = None if found is None else json.loads(found)
+                except (ServicesError, ValueError):
+                    continue
+                if isinstance(described, dict):
+                    return described
         return None

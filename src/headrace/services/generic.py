@@ -41,8 +41,8 @@ class GenericService(ABC):
 
     @abstractmethod
     @method(name=INVOKE)
-    def invoke(self, method: str, parameter_types: Strings, arguments: Objects) -> object:
-        """Call `method`; beans are maps with a `class` entry."""
+    def invoke(self, method: str, parameter_types: Strings | None, arguments: Objects) -> object:
+        """Call `method`; beans are maps with a `class` entry. Without types the name alone finds the method."""
 
 
 def is_generic_call(invocation: Invocation) -> bool:

@@ -171,12 +171,13 @@ class Runtime:
 
     async def report(self, url: URL) -> MetadataReport:
         """The metadata report at a URL, likewise."""
+        key = f"{url.identity}?group={url.get('group')}"
         async with self._connecting:
-            if url.identity not in self._metadata_reports:
+            if key not in self._metadata_reports:
                 report = points.METADATA_REPORTS.get(url.protocol)(url)
                 await report.start()
-                self._metadata_reports[url.identity] = report
-        return self._metadata_reports[url.identity]
+                self._metadata_reports[key] = report
+        return self._metadata_reports[key]
 
     def random_port(self, protocol: str, host: str, first: int) -> int:
         """The free port of a protocol that was given none, the same for all its services."""
