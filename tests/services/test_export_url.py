@@ -126,16 +126,16 @@ def test_filters_of_provider_and_service_are_joined(application: Callable[..., B
 
 def test_argument_settings_go_by_index_or_by_type(application: Callable[..., Bootstrap]) -> None:
     by_index = exported_url(
-        application, methods=[MethodConfig(name="find", arguments=[ArgumentConfig(index=1, callback=True)])]
+        application, methods=[MethodConfig(name="find", arguments=[ArgumentConfig(index=1, callback=False)])]
     )
-    assert by_index.get("find.1.callback") == "true"
+    assert by_index.get("find.1.callback") == "false"
     by_type = exported_url(
         application,
         methods=[
-            MethodConfig(name="find", arguments=[ArgumentConfig(type="java.lang.String", callback=True)])
+            MethodConfig(name="find", arguments=[ArgumentConfig(type="java.lang.String", callback=False)])
         ],
     )
-    assert by_type.get("find.0.callback") == "true"
+    assert by_type.get("find.0.callback") == "false"
     assert not by_type.get("find.1.callback")
     both = exported_url(
         application,
@@ -150,7 +150,7 @@ def test_a_type_alone_is_for_every_argument_of_that_type(application: Callable[.
             return (left + right) * times
 
     app = application()
-    settings = MethodConfig(name="join", arguments=[ArgumentConfig(type="str", callback=True)])
+    settings = MethodConfig(name="join", arguments=[ArgumentConfig(type="str", callback=False)])
     config = app.service(Join(), scope="none", methods=[settings])
     config.export()
     set_for = {key for key in config.urls[0].parameters if key.endswith(".callback")}

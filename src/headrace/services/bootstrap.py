@@ -83,6 +83,7 @@ class Bootstrap:
     ) -> None:
         self.runtime = runtime or Runtime()
         self.services: list[ServiceConfig[Any]] = []
+        self.references: list[ReferenceConfig[Any]] = []
         chosen = ApplicationConfig(name=application) if isinstance(application, str) else application
         self.runtime.application = chosen
         if isinstance(registry, str):
@@ -106,6 +107,12 @@ class Bootstrap:
         self.services.append(config)
         return config
 
+    def refer(self, interface: type[T], **settings: Any) -> ReferenceConfig[T]:
+        """Add a reference to be got later with its `get()`; with `init=True` the start gets it, or fails."""
+        config = ReferenceConfig(interface=interface, runtime=self.runtime, **settings)
+        self.references.append(config)
+        return config
+
     def reference(self, interface: type[T], **settings: Any) -> T:
         """A service to call."""
         return ReferenceConfig(interface=interface, runtime=self.runtime, **settings).get()
@@ -117,9 +124,11 @@ class Bootstrap:
     # -- starting and ending -----------------------------------------------------------------------------
 
     def start(self) -> Bootstrap:
-        """Check every service, then export them all."""
+        """Check every service, get the references with `init`, then export every service."""
         for config in self.services:
             config.prepare()
+        for reference in self._wanted_now():
+            reference.get()
         for config in self.services:
             config.export()
         return self
@@ -134,6 +143,8 @@ class Bootstrap:
         self.runtime.attach(asyncio.get_running_loop())
         for config in self.services:
             config.prepare()
+        for reference in self._wanted_now():
+            await reference.get_async()
         for config in self.services:
             await config.export_async()
         return self
@@ -141,6 +152,11 @@ class Bootstrap:
     async def stop_async(self) -> None:
         await self.runtime.shutdown_async()
         self._withdrawn()
+
+    def _wanted_now(self) -> list[ReferenceConfig[Any]]:
+        for reference in self.references:
+            reference.prepare()
+        return [reference for reference in self.references if reference.should_init]
 
     def _withdrawn(self) -> None:
         for config in self.services:

@@ -90,7 +90,8 @@ def append_methods(
     for config in methods:
         name = config.name or ""
         config.append_parameters(parameters, name)
-        if parameters.pop(f"{name}.retry", "") == "false":
+        parameters.pop(f"{name}.retry", None)
+        if config.retry is False:
             parameters[f"{name}.retries"] = "0"
         found = model.find(name)
         for argument in config.arguments:

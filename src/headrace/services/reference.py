@@ -20,7 +20,7 @@ from headrace.services.config.complete import (
     load_metadata_report,
     load_monitor,
     load_registries,
-    surroundings_mistakes,
+    surroundings,
 )
 from headrace.services.config.settings import ConsumerConfig, ConsumerSettings, MethodConfig
 from headrace.services.errors import ConfigError, RpcCode, RpcException, ServicesError
@@ -70,6 +70,12 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
         return is_true(to_text(chosen))
 
     @property
+    def should_init(self) -> bool:
+        """Whether the application's start already gets the service; else its first `get` does."""
+        chosen = self.consumer.init if self.init is None and self.consumer else self.init
+        return chosen is True
+
+    @property
     def model(self) -> InterfaceModel:
         if self._model is None:
             given = self.interface
@@ -106,11 +112,13 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
             method.refresh(runtime.environment)
             if found is None and method.name and not self.is_generic:
                 mistakes.append(f"method {method.name}: the interface {self.model.name} has no such method")
-        mistakes += surroundings_mistakes(self)
-        for part in [self.consumer, self, *self.methods]:
+        arguments = [argument for method in self.methods for argument in method.arguments]
+        parts = [*surroundings(self), self.consumer, self, *self.methods, *arguments]
+        for part in parts:
             mistakes += part.mistakes()
         if mistakes:
             raise ConfigError(*dict.fromkeys(mistakes))
+        runtime.warn(part.warnings() for part in parts)
 
     # -- getting and letting go --------------------------------------------------------------------------
 

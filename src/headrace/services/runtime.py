@@ -7,10 +7,11 @@ unless the application lends its own with `attach`; blocking calls hand their wo
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import socket
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvloop
@@ -74,6 +75,8 @@ class Runtime:
         self._protocols: dict[str, Protocol] = {}
         self._registries: dict[str, Registry] = {}
         self._metadata_reports: dict[str, MetadataReport] = {}
+        self._stay_ms: int | None = None
+        self._warned: set[str] = set()
         self._later: set[asyncio.Task[None]] = set()
         self._connecting = asyncio.Lock()  # two services may be first to need a registry
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -136,6 +139,13 @@ class Runtime:
         self._later.add(task)
         task.add_done_callback(self._later.discard)
         return task
+
+    def warn(self, groups: Iterable[Iterable[str]]) -> None:
+        """Log what settings have to say, each sentence once."""
+        for sentence in dict.fromkeys(itertools.chain.from_iterable(groups)):
+            if sentence not in self._warned:
+                self._warned.add(sentence)
+                logger.warning("%s", sentence)
 
     # -- protocols, registries, reports ------------------------------------------------------------------
 
@@ -208,11 +218,17 @@ class Runtime:
         """How long consumers get to notice that a provider is leaving, and calls under way to finish."""
         text = self.environment.get(SHUTDOWN_WAIT)
         if text is None:
-            chosen = self.application.shutwait if self.application else None
+            application = self.application.shutwait if self.application else None
+            chosen = application if self._stay_ms is None else self._stay_ms
             return DEFAULT_SHUTDOWN_WAIT_MS if chosen is None else chosen
         if not text.isdecimal():
             raise ConfigError(f"{SHUTDOWN_WAIT}={text} is not a number of milliseconds")
         return int(text)
+
+    def stay_for(self, wait_ms: int | None) -> None:
+        """A service's own wish, from its provider's `wait` or its application's `shutwait`; the longest counts."""
+        if wait_ms is not None:
+            self._stay_ms = max(wait_ms, self._stay_ms or 0)
 
     async def shutdown_async(self) -> None:
         """Deregister everything, let calls under way finish, close."""

@@ -20,7 +20,7 @@ from headrace.services.config.complete import (
     load_metadata_report,
     load_monitor,
     load_registries,
-    surroundings_mistakes,
+    surroundings,
 )
 from headrace.services.config.settings import MethodConfig, ProtocolConfig, ProviderConfig, ProviderSettings
 from headrace.services.errors import ConfigError, ServicesError
@@ -118,12 +118,16 @@ class ServiceConfig(ProviderSettings, Generic[T]):
             method.name = found.name if found is not None else method.name  # say_hello means sayHello
             method.service = self.model.name
             method.refresh(runtime.environment)
-        mistakes += surroundings_mistakes(self)
-        for part in [self.provider, *self.protocols, self, *self.methods]:
+        arguments = [argument for method in self.methods for argument in method.arguments]
+        parts = [*surroundings(self), self.provider, *self.protocols, self, *self.methods, *arguments]
+        for part in parts:
             mistakes += part.mistakes()
         mistakes += self._method_mistakes()
         if mistakes:
             raise ConfigError(*dict.fromkeys(mistakes))
+        runtime.warn(part.warnings() for part in parts)
+        application_wait = self.application.shutwait if self.application else None
+        runtime.stay_for(application_wait if self.provider.wait is None else self.provider.wait)
 
     def _interface_mistakes(self) -> list[str]:
         if self.interface is None and self.ref is None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.services import points
+from headrace.services.cluster import tags
 from headrace.services.cluster.configurator import (
     Configurator,
     configure,
@@ -108,6 +109,7 @@ class RegistryDirectory(Directory):
         self._routers: list[Router] = []
         self._invokers: dict[str, Invoker] = {}
         self._listed: Sequence[Invoker] = ()
+        self._tagged = False  # whether tags decide anything
         self._forbidden = False
         self._changing = asyncio.Lock()
         self._destroyed = False
@@ -131,6 +133,8 @@ class RegistryDirectory(Directory):
         invokers = self._listed
         if self._routers:
             invokers = route(self._routers, invokers, self._origin, invocation)
+        if self._tagged or tags.FORCE in invocation.attachments:
+            invokers = tags.route_by_tag(invokers, self._origin, invocation)
         return self._with_classes(invokers) if is_generic_call(invocation) else invokers
 
     def _with_classes(self, invokers: Sequence[Invoker]) -> Sequence[Invoker]:
@@ -162,9 +166,13 @@ class RegistryDirectory(Directory):
                 self._providers = urls
             else:
                 return
-            changed = configure(self._configurators, self._origin)
-            self.url = changed.replace(host=self._registry_url.host, port=self._registry_url.port)
             await self._refresh()
+            changed = configure(self._configurators, self._origin)
+            for (
+                invoker
+            ) in self._listed:  # what the consumer leaves open, such as retries, its providers may say
+                changed = changed.add_if_absent(invoker.url.parameters)
+            self.url = changed.replace(host=self._registry_url.host, port=self._registry_url.port)
 
     async def _refresh(self) -> None:
         present = [url for url in self._providers if url.protocol != "empty"]
@@ -189,6 +197,9 @@ class RegistryDirectory(Directory):
             )
         self._invokers = invokers
         self._listed = tuple(invokers.values())
+        self._tagged = bool(self._origin.get(tags.FORCE)) or any(
+            invoker.url.get(tags.TAG) for invoker in self._listed
+        )
         for invoker in gone:
             self._runtime.later(0, invoker.destroy)
 

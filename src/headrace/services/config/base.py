@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from headrace.services.config.effects import Inert, effect_of
 from headrace.services.config.environment import Environment
 from headrace.services.errors import ConfigError
 from headrace.services.extension import ExtensionPoint
@@ -81,6 +82,15 @@ is_short = _pattern(r"(?s).*", "any text")
 def one_of(*values: str) -> Check:
     def check(value: str) -> str | None:
         return None if value.lower() in values else f"is not one of {', '.join(values)}"
+
+    return check
+
+
+def not_true(remedy: str) -> Check:
+    """A switch that cannot be turned on here."""
+
+    def check(value: str) -> str | None:
+        return f"is not supported: {remedy}" if value == "true" else None
 
     return check
 
@@ -178,6 +188,17 @@ class Config:
             if problem is not None:
                 found.append(f"{self.label}: parameter {key}={value} {problem}")
         return found
+
+    def warnings(self) -> list[str]:
+        """Which of the settings given have no effect, and why, one sentence each."""
+        said = []
+        for name, _, _ in self.settings():
+            value, effect = getattr(self, name), effect_of(type(self), name)
+            if isinstance(effect, Inert) and value is not None and value != "":
+                said.append(
+                    f"{self.label}: {name.rstrip('_')}={to_text(value)} has no effect: {effect.reason}"
+                )
+        return said
 
     def append_parameters(self, parameters: dict[str, str], prefix: str = "") -> None:
         """Write these settings into a URL's parameters; what is written later wins over what is there."""

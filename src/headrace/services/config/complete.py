@@ -6,8 +6,10 @@ then what only the environment names. Every mistake is found before anything is 
 
 from __future__ import annotations
 
+import logging
 import re
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace.services.addresses import parse_address, parse_addresses
 from headrace.services.config.base import Config
@@ -25,7 +27,11 @@ from headrace.services.net import is_any, local_host
 from headrace.services.url import ANYHOST, LOCALHOST, URL, to_query
 
 if TYPE_CHECKING:
+    from headrace.services.config.environment import Environment
     from headrace.services.runtime import Runtime
+
+logger = logging.getLogger("headrace.services")
+D = TypeVar("D", ProtocolConfig, RegistryConfig)
 
 REGISTRY_SERVICE = "org.apache.dubbo.registry.RegistryService"
 MONITOR_SERVICE = "org.apache.dubbo.monitor.MonitorService"
@@ -39,20 +45,25 @@ def complete(config: InterfaceSettings, defaults: InterfaceSettings | None, runt
     config.module = config.module or runtime.module
     for far in (config.module, config.application):
         copy_unset(config, far, ("registries", "monitor"))
-    copy_unset(config, runtime, ("registries", "monitor", "metadata_report", "metrics"))
+    copy_unset(config, runtime, ("monitor", "metadata_report", "metrics"))
     environment = runtime.environment
+    if not config.registries:
+        config.registries = _defaults(runtime.registries or _registries_from(runtime), environment)
     if config.module is None and environment.get("dubbo.module.name"):
         config.module = ModuleConfig()
     if config.monitor is None:
         config.monitor = MonitorConfig()
     if config.metadata_report is None:
         config.metadata_report = MetadataReportConfig()
-    if not config.registries:
-        config.registries = _registries_from(runtime)
-    parts: list[Config | None] = [config.application, config.module, config.monitor, config.metadata_report]
-    for part in [*parts, config.metrics, *config.registries]:
-        if part is not None:
-            part.refresh(environment)
+    for part in surroundings(config):
+        part.refresh(environment)
+
+
+def _defaults(configs: list[D], environment: Environment) -> list[D]:
+    """Those meant for whoever names none: `default=false` leaves one to those who name it."""
+    for config in configs:
+        config.refresh(environment)
+    return [config for config in configs if config.default is not False]
 
 
 def _registries_from(runtime: Runtime) -> list[RegistryConfig]:
@@ -68,24 +79,18 @@ def _registries_from(runtime: Runtime) -> list[RegistryConfig]:
 
 def complete_protocols(protocols: list[ProtocolConfig], runtime: Runtime) -> list[ProtocolConfig]:
     """The given protocols, else the application's, else those the environment names, else `dubbo`."""
-    chosen = protocols or runtime.protocols
-    if not chosen:
-        ids = runtime.environment.ids("dubbo.protocols.")
-        chosen = [ProtocolConfig(id=each) for each in ids] or [ProtocolConfig()]
+    named = [ProtocolConfig(id=each) for each in runtime.environment.ids("dubbo.protocols.")]
+    chosen = protocols or _defaults(runtime.protocols or named, runtime.environment) or [ProtocolConfig()]
     for protocol in chosen:
         protocol.refresh(runtime.environment)
         protocol.name = protocol.name or "dubbo"
     return chosen
 
 
-def surroundings_mistakes(config: InterfaceSettings) -> list[str]:
-    """What is wrong around a service or reference."""
+def surroundings(config: InterfaceSettings) -> list[Config]:
+    """What a service or reference belongs to and is found through."""
     parts: list[Config | None] = [config.application, config.module, config.monitor, config.metadata_report]
-    found: list[str] = []
-    for part in [*parts, config.metrics, *config.registries]:
-        if part is not None:
-            found += part.mistakes()
-    return found
+    return [part for part in [*parts, config.metrics, *config.registries] if part is not None]
 
 
 def load_registries(
@@ -103,8 +108,8 @@ def load_registries(
         parameters |= {"path": REGISTRY_SERVICE, **runtime_parameters}
         parameters.setdefault("protocol", "dubbo")
         for url in parse_addresses(registry.address or ANYHOST, parameters):
-            switch = "register" if provider else "subscribe"
-            if url.get_bool(switch, True):
+            wanted = url.get_bool("register", True) if provider else url.get_bool("subscribe", True)
+            if wanted:
                 urls.append(url.add({"registry": url.protocol}).replace(protocol="registry"))
     return urls
 
@@ -119,6 +124,7 @@ def load_monitor(config: InterfaceSettings, registry: URL, runtime_parameters: d
     if config.application is not None:
         config.application.append_parameters(parameters)
     if monitor.address and monitor.address.lower() not in ("false", "0", "null", "n/a"):
+        _say_no_statistics(monitor.address)
         for key in ("protocol", "username", "password"):
             value = getattr(monitor, key)
             if value:
@@ -129,6 +135,11 @@ def load_monitor(config: InterfaceSettings, registry: URL, runtime_parameters: d
         through = registry.replace(protocol="dubbo").add({"protocol": "registry"})
         return through.add_encoded("refer", to_query(parameters))
     return None
+
+
+@cache
+def _say_no_statistics(address: str) -> None:
+    logger.warning("monitor: no statistics are sent to %s, its address only travels in URLs", address)
 
 
 def load_metadata_report(config: InterfaceSettings) -> URL | None:

@@ -25,6 +25,7 @@ from headrace.services.config.base import (
     is_port,
     is_short,
     is_symbolic,
+    not_true,
     one_of,
     setting,
 )
@@ -173,7 +174,9 @@ class ArgumentConfig(Config):
 
     index: int = setting(-1, excluded=True)
     type: str | None = setting(excluded=True)
-    callback: bool | None = setting()
+    callback: bool | None = setting(
+        check=not_true("let the provider call a service of the consumer's own instead")
+    )
 
 
 @dataclass(kw_only=True)

@@ -51,6 +51,7 @@ class ClientConnection(Connection):
     def __init__(self, loop: asyncio.AbstractEventLoop, payload: int, on_lost: Callable[[], None]) -> None:
         super().__init__(loop, payload)
         self._waiting: dict[int, asyncio.Future[Result]] = {}
+        self._written: asyncio.Future[None] | None = None  # of those who wait until all is written
         self._on_lost = on_lost
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -65,7 +66,29 @@ class ClientConnection(Connection):
                         Status.CHANNEL_INACTIVE,
                     )
                 )
+        if self._written is not None and not self._written.done():
+            self._written.set_exception(
+                RemotingError(
+                    f"Channel {self.local_address} -> {self.remote_address} was closed before the message was sent",
+                    Status.CHANNEL_INACTIVE,
+                )
+            )
         self._on_lost()
+
+    async def written(self) -> None:
+        """Wait until everything sent so far is in the hands of the kernel; raises when the connection is lost."""
+        transport = self._transport
+        if self._written is None and transport is not None and transport.get_write_buffer_size():
+            self._written = self.loop.create_future()
+            transport.set_write_buffer_limits(high=0)  # asks for `resume_writing` once nothing is left
+        if self._written is not None:
+            await asyncio.shield(self._written)
+
+    def resume_writing(self) -> None:
+        written, self._written = self._written, None
+        if written is not None and self._transport is not None:
+            self._transport.set_write_buffer_limits()
+            written.set_result(None)
 
     def request(self, request_id: int, data: bytes | bytearray) -> asyncio.Future[Result]:
         future = self.loop.create_future()
@@ -217,12 +240,21 @@ class ExchangeClient:
             if not future.done() or future.cancelled():
                 connection.forget(request_id)
 
-    async def send(self, data: bytes | bytearray, timeout_ms: int) -> None:
-        """Send a request nobody answers."""
+    async def send(self, data: bytes | bytearray, timeout_ms: int, *, sent: bool) -> None:
+        """Send a request nobody answers; with `sent`, wait until it is on its way."""
         connection = self._connection
         if connection is None or not connection.is_open:
             connection = await self._connect_within(timeout_ms)
         connection.send(data)
+        if sent:
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await connection.written()
+            except TimeoutError:
+                raise RemotingError(
+                    f"Failed to send message to {self._url.address} in timeout({timeout_ms}ms) limit",
+                    Status.CLIENT_ERROR,
+                ) from None
 
     async def _connect_within(self, timeout_ms: int) -> ClientConnection:
         """Connect for a call, which waits no longer for a host that does not answer than for an answer."""

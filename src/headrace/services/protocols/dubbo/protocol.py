@@ -157,7 +157,7 @@ class DubboInvoker(Invoker):
             timeout = self._timeouts_ms[name] = timeout if timeout > 0 else DEFAULT_TIMEOUT_MS
         try:
             if invocation.one_way:
-                await client.send(data, timeout)
+                await client.send(data, timeout, sent=self.url.method_bool(name, "sent", False))
                 return Result()
             return await client.request(request_id, data, timeout)
         except RemotingError as error:

@@ -28,9 +28,12 @@ class RestInvoker(Invoker):
         super().__init__(interface, url)
         self._client = HttpClient(url.host or "", url.port, url.get_int("payload", DEFAULT_PAYLOAD))
         self._attached = {key: url.get(key) for key in ("group", "version", "token") if url.get(key)}
-        self._available = False
+        self._lazy = url.get_bool("lazy", False)
+        self._available = self._lazy  # nobody knows yet, so the first call may find out
 
     async def connect(self) -> None:
+        if self._lazy:
+            return
         try:
             await self._client.probe()
             self._available = True

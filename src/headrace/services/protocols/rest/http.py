@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import cast
@@ -42,15 +43,25 @@ class Response:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What a server allows each connection, and whether the kernel asks after peers that fell silent."""
+
+    max_body: int
+    max_connections: int = 0  # 0: any number
+    tcp_keep_alive: bool = True
+
+
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 class HttpConnection(asyncio.Protocol):
     """A client's connection."""
 
-    def __init__(self, handler: Handler, max_body: int, registry: set[HttpConnection]) -> None:
+    def __init__(self, handler: Handler, limits: ConnectionLimits, registry: set[HttpConnection]) -> None:
         self._handler = handler
-        self._max_body = max_body
+        self._limits = limits
+        self._max_body = limits.max_body
         self._registry = registry
         self._http = h11.Connection(h11.SERVER)
         self._transport: asyncio.Transport | None = None
@@ -67,6 +78,16 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if self._limits.tcp_keep_alive:
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if 0 < self._limits.max_connections <= len(self._registry):
+            logger.error(
+                "Close connection from %s, cause: The server's connections are as many as max config %d",
+                _address(transport.get_extra_info("peername")),
+                self._limits.max_connections,
+            )
+            self._close()
+            return
         self._registry.add(self)
         self._wait_for_next()
 

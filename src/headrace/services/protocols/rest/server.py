@@ -19,7 +19,13 @@ from headrace.services.pool import PoolExhaustedError
 from headrace.services.protocols.base import Exporter
 from headrace.services.protocols.rest import attachments as attached
 from headrace.services.protocols.rest import json_values, openapi
-from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, HttpConnection, Request, Response
+from headrace.services.protocols.rest.http import (
+    DEFAULT_PAYLOAD,
+    ConnectionLimits,
+    HttpConnection,
+    Request,
+    Response,
+)
 from headrace.services.suggest import suggestion
 from headrace.services.url import URL, build_key
 
@@ -55,7 +61,11 @@ class RestServer:
 
     async def start(self) -> None:
         loop = self._runtime.loop
-        payload = self._url.get_int("payload", DEFAULT_PAYLOAD)
+        limits = ConnectionLimits(
+            max_body=self._url.get_int("payload", DEFAULT_PAYLOAD),
+            max_connections=self._url.get_int("accepts", 0),
+            tcp_keep_alive=self._url.get_bool("keepalive", True),
+        )
         host = (
             "0.0.0.0"
             if self._url.get_bool("anyhost", False)
@@ -64,7 +74,7 @@ class RestServer:
         reserved = self._runtime.reserved.pop(self._port, None)
 
         def make() -> HttpConnection:
-            return HttpConnection(self.handle, payload, self._connections)
+            return HttpConnection(self.handle, limits, self._connections)
 
         try:
             if reserved is not None:
