@@ -16,6 +16,7 @@ from typing import Any
 
 from headrace.connectors.base import Offset
 from headrace.connectors.errors import ConnectorError
+from headrace.replacing import replace_file
 
 DIRECTORY = Path(".headrace") / "connect"
 """Where states are, below the directory of a connector's file."""
@@ -88,7 +89,7 @@ class State:
                     "another name, or start afresh with --reset"
                 )
             return
-        _write(path, now)
+        replace_file(path, json.dumps(now))
 
     def keep_topic(self, name: str, identifier: str) -> bool:
         """Remember the id of a topic that was read; says whether the name belonged to another topic before."""
@@ -96,14 +97,14 @@ class State:
         known = self._kept(path) if path.exists() else {}
         before = known.get(name)
         if before != identifier:
-            _write(path, known | {name: identifier})
+            replace_file(path, json.dumps(known | {name: identifier}))
         return before is not None and before != identifier
 
     def keep_start(self, start: Callable[[], Offset]) -> Offset:
         """Where a source began when it was first run: "only what is new" means since then, also after a restart."""
         path = self.home / "start.json"
         if not path.exists():
-            _write(path, start())
+            replace_file(path, json.dumps(start()))
         return self._kept(path)
 
     def reset(self) -> None:
@@ -116,7 +117,10 @@ class State:
         try:
             kept: dict[str, Any] = json.loads(path.read_text())
         except (OSError, ValueError) as error:
-            raise ConnectorError(f"{path} cannot be read ({error}): start afresh with --reset") from None
+            raise ConnectorError(
+                f"{path} is damaged or cannot be read ({error}): if the connector's file is as it was in the last run, "
+                f"delete {path.name} and run it again; if not, delete {path.name} and start afresh with --reset"
+            ) from None
         return kept
 
     def ask_to_stop(self) -> None:
@@ -131,7 +135,7 @@ class State:
         return self.home / "stop"
 
     def report(self, facts: Mapping[str, Any]) -> None:
-        _write(self.home / "status.json", facts)
+        replace_file(self.home / "status.json", json.dumps(facts), durable=False)
 
     def status(self) -> Status:
         try:
@@ -159,10 +163,3 @@ def all_states(root: Path) -> list[State]:
     if not root.is_dir():
         return []
     return [State(root, home.name) for home in sorted(root.iterdir()) if (home / "lock").exists()]
-
-
-def _write(path: Path, value: object) -> None:
-    """Whole or not at all, so that a reader never meets half a file."""
-    temporary = path.with_suffix(".new")
-    temporary.write_text(json.dumps(value))
-    os.replace(temporary, path)

@@ -7,14 +7,19 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from headrace.pipelines.errors import Problem
+from headrace.pipelines.errors import PipelineError, Problem
 from headrace.pipelines.fingerprint import Fingerprint, difference, fingerprint
 from headrace.pipelines.resolve import Step
 
 _NOTE = "headrace.json"
-_METADATA = "metadata"  # Spark's own
+_METADATA, _OFFSETS = "metadata", "offsets"  # Spark's own
+
+
+class Damaged(Exception):
+    """A file of a checkpoint does not hold what was written to it."""
 
 
 class Checkpoints:
@@ -28,7 +33,16 @@ class Checkpoints:
 
     def problem(self, step: Step) -> str | None:
         """Why a flow cannot go on from its checkpoint, and what to do; None when it can or has none."""
-        before = self._note(step)
+        try:
+            before = self._note(step)
+        except Damaged as damaged:
+            if not self._has_begun(step):
+                return None  # nothing was read yet, so any query may begin here
+            return (
+                f"Flow '{step.name}' cannot be compared with its checkpoint: {damaged}. If its query is as it was in the "
+                f"last run, delete that file and run again; if it has changed, begin the flow anew, into the same output, "
+                f"with 'headrace pipeline run --reset {step.name}'."
+            )
         if before is None:
             return None
         why = difference(before, fingerprint(step.rows))
@@ -44,13 +58,29 @@ class Checkpoints:
         return [Problem(text) for step in steps if step.rows.isStreaming and (text := self.problem(step))]
 
     def remember(self, step: Step) -> None:
-        """Note what the query is, for the next run to compare."""
-        system, path = self._place(f"{self.location(step)}/{_NOTE}")
-        out = system.create(path, True)
+        """Note what the query is, for the next run to compare. A note that fits is left alone: on some storage,
+        replacing a file means that for a moment there is none."""
+        now = fingerprint(step.rows)
         try:
-            out.write(bytearray(json.dumps(fingerprint(step.rows)).encode()))
-        finally:
-            out.close()
+            if self._note(step) == now:
+                return
+        except Damaged:
+            pass  # of a flow that has not begun, or `problem` had refused it
+        # As Spark writes its own files here, on any storage: whole or not at all.
+        streaming = self._spark._jvm.org.apache.spark.sql.execution.streaming
+        _, directory = self._place(self.location(step))
+        _, path = self._place(f"{self.location(step)}/{_NOTE}")
+        files = streaming.checkpointing.CheckpointFileManager.create(
+            directory, self._spark._jsc.hadoopConfiguration()
+        )
+        files.mkdirs(directory)
+        out = files.createAtomic(path, True)
+        try:
+            out.write(bytearray(json.dumps(now).encode()))
+        except BaseException:
+            out.cancel()
+            raise
+        out.close()
 
     def reset(self, step: Step) -> None:
         system, path = self._place(self.location(step))
@@ -58,22 +88,43 @@ class Checkpoints:
 
     def query_id(self, step: Step) -> str | None:
         """The id that Spark gave the flow's query; None when it has never run."""
-        found = self._read(step, _METADATA)
+        try:
+            found = self._read(step, _METADATA)
+        except Damaged as damaged:
+            raise PipelineError(
+                f"Flow '{step.name}' cannot be continued: {damaged}. Delete the flow's checkpoint, {self.location(step)}, "
+                "and what it has read is read again, into the same output."
+            ) from damaged
         return None if found is None else str(found["id"])
 
     def _note(self, step: Step) -> Fingerprint | None:
         return cast("Fingerprint | None", self._read(step, _NOTE))
 
     def _read(self, step: Step, file: str) -> Any:
-        """What a file of the checkpoint holds as JSON; None when it is not there."""
+        """What a file of the checkpoint holds as JSON; None when it is not there, Damaged when it is not JSON."""
         system, path = self._place(f"{self.location(step)}/{file}")
         if not system.exists(path):
             return None
         stream = system.open(path)
         try:
-            return json.loads(bytes(stream.readAllBytes()))
+            data = bytes(stream.readAllBytes())
+            found = json.loads(data)
+        except (
+            ValueError,
+            Py4JJavaError,
+        ) as error:  # Java's: the checksum beside the file is of another content
+            how = "is damaged" if isinstance(error, Py4JJavaError) or data else "is empty"
+            raise Damaged(f"{path.toString()} {how}") from error
         finally:
             stream.close()
+        if not isinstance(found, dict):
+            raise Damaged(f"{path.toString()} is damaged")
+        return found
+
+    def _has_begun(self, step: Step) -> bool:
+        """Whether Spark has planned a batch here."""
+        system, path = self._place(f"{self.location(step)}/{_OFFSETS}")
+        return bool(system.exists(path) and len(system.listStatus(path)))
 
     def _place(self, name: str) -> tuple[Any, Any]:
         path = self._spark._jvm.org.apache.hadoop.fs.Path(name)

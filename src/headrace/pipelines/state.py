@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from headrace.pipelines.errors import PipelineError
+from headrace.replacing import replace_file
 
 _DIRECTORY = ".headrace"
 
@@ -69,9 +70,7 @@ class RunState:
                 "flows": flows,
             }
         )
-        fresh = Path(self._base + ".json.new")
-        fresh.write_text(text)
-        fresh.replace(self._base + ".json")
+        replace_file(Path(self._base + ".json"), text, durable=False)
 
     def read(self) -> dict[str, Any]:
         """The last numbers, with what is true now: a run that died says so."""
@@ -79,6 +78,13 @@ class RunState:
             found: dict[str, Any] = json.loads(Path(self._base + ".json").read_text())
         except FileNotFoundError:
             return {"state": "never run", "version": self.version, "flows": []}
+        except ValueError:  # a power cut: the numbers are gone, and nothing depends on them
+            return {
+                "state": "running" if self.is_alive else "died",
+                "version": self.version,
+                "flows": [],
+                "error": f"{self._base}.json is damaged; the next run writes it anew.",
+            }
         if found["state"] in ("starting", "running") and not self.is_alive:
             found["state"] = "died"
         return found

@@ -20,6 +20,7 @@ from headrace.client.outbox.entry import Entry, OutboxError, decode, encode, mak
 from headrace.client.outbox.journal import frame, read, true_end
 from headrace.client.record import HeadersLike
 from headrace.client.serializers import Serializer, as_serializer
+from headrace.replacing import replace_file
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -251,9 +252,7 @@ class FileOutbox(Generic[K, V]):
             return Position(0, 0)
 
     def _keep_sent(self) -> None:
-        draft = self._folder / "sent.new"
-        draft.write_text(json.dumps(self._sent))
-        draft.replace(self._folder / "sent")
+        replace_file(self._folder / "sent", json.dumps(self._sent), durable=False)
 
     def _numbers(self) -> list[int]:
         return sorted(int(path.stem) for path in self._folder.glob("*.journal"))

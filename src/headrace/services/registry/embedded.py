@@ -15,6 +15,7 @@ import os
 import uuid
 from pathlib import Path
 
+from headrace.replacing import replace_file
 from headrace.services.addresses import is_match
 from headrace.services.config.complete import REGISTRY_SERVICE
 from headrace.services.errors import RegistryError
@@ -68,10 +69,7 @@ class EmbeddedRegistry(Registry):
         path = self._entry(url)
         path.parent.mkdir(parents=True, exist_ok=True)
         owner = self._session if url.get_bool("dynamic", True) else LASTING
-        # Written aside and moved, so that nobody reads half an entry.
-        aside = path.with_name(f".{path.name}.{self._session}")
-        aside.write_text(f"{owner}\n{url.full}\n", encoding="utf-8")
-        aside.replace(path)
+        replace_file(path, f"{owner}\n{url.full}\n", durable=False)
 
     async def do_unregister(self, url: URL) -> None:
         self._entry(url).unlink(missing_ok=True)
