@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.pipelines.spark_errors import is_transient
+from headrace.pipelines.spark_errors import is_transient, sentence
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,17 @@ def test_a_flow_whose_batch_can_be_repeated_is_started_again(said):
 
 def test_a_flow_that_would_fail_again_is_not_started_again():
     assert not is_transient(RuntimeError("ArithmeticException: Division by zero."))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Python worker failed to connect back.", "Python worker failed to connect back."),
+        ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", "Division by zero."),
+    ],
+)
+def test_a_query_that_ended_is_told_by_its_cause_and_not_by_its_id(said, told):
+    from pyspark.errors import StreamingQueryException
+
+    whole = f"[STREAM_FAILED] Query [id = 5c, runId = 2b] terminated with exception: {said} SQLSTATE: XXKST"
+    assert sentence(StreamingQueryException(whole)) == told

@@ -8,13 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from headrace.client.pace import Pace
+from headrace.spark.cause import cause_in
 
-# "….SomeError: the sentence", a line of the Python or Java stacks that Spark wraps into its own exceptions.
+# "….SomeException: the sentence", a line of the Java stacks that Spark wraps into its own exceptions.
 _RAISED = re.compile(
     r"^(?:Caused by: )?(?P<module>(?:[A-Za-z_]\w*\.)*)(?P<kind>[A-Z]\w*): (?P<text>\S.*)$", re.M
 )
-_OURS = ("headrace.", "ConnectorError", "Rejected", "Unavailable")
-_WRAPPERS = ("py4j.", "pyspark.", "java.", "scala.")
 
 
 class Tally:
@@ -45,14 +44,10 @@ class Tally:
 
 def reason(text: str) -> str:
     """The sentence inside the layers of a Spark failure: ours, else the user's code's, else Spark's own."""
+    if (cause := cause_in(text)) is not None:
+        return str(cause)
     text = text.partition("=== Streaming Query ===")[0]
     raised = list(_RAISED.finditer(text))
-    ours = [match for match in raised if (match["module"] + match["kind"]).startswith(_OURS)]
-    if ours:
-        return ours[-1]["text"]
-    python = [match for match in raised if not match["module"].startswith((*_WRAPPERS, "org."))]
-    if python and "Traceback (most recent call last)" in text:
-        return f"{python[-1]['kind']}: {python[-1]['text']}"
     spark = [match for match in raised if match["module"].startswith("org.apache.spark")]
     if spark:
         return spark[-1]["text"].partition(". Consider ")[0]

@@ -6,13 +6,12 @@ import re
 
 from headrace.pipelines.errors import PipelineError
 from headrace.pipelines.expectations import FAILED
+from headrace.spark.cause import cause_in
 
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\]\s*")
 _STATE = re.compile(r"\s*SQLSTATE: \w+\.?")
 _PLACE = re.compile(r"\s*[;(]?\s*\(?line \d+,? pos \d+\)?;?")
-_PYTHON_ERROR = re.compile(
-    r"^(?:[\w]+\.)*(?P<kind>[A-Z]\w*(?:Error|Exception|Failure|Interrupt)?): (?P<message>.+)$"
-)
+_ENDED_QUERY = re.compile(r"^\[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: ")
 _JAVA_CAUSE = re.compile(r"^(?:Caused by: )?(?:[a-z][\w]*\.)+(?P<kind>[A-Z]\w*): (?P<message>.+)$")
 
 _TRANSIENT = (
@@ -76,12 +75,11 @@ def parameters_of(error: BaseException) -> dict[str, str]:
 
 def _from_text(text: str) -> str:
     """The innermost cause in a message that may hold Java and Python stacks."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    python = [match for line in lines if (match := _PYTHON_ERROR.match(line))]
-    if any(line.startswith("Traceback (most recent call last)") for line in lines) and python:
-        return _clean(f"{python[-1]['kind']}: {python[-1]['message']}")
+    if (cause := cause_in(text)) is not None:
+        return _clean(str(cause))
+    lines = [line.strip() for line in _ENDED_QUERY.sub("", text).splitlines() if line.strip()]
     named = next((line for line in lines if _CONDITION.search(line)), None)
-    if named is not None and "STREAM_FAILED" not in named:
+    if named is not None:
         return _clean(named[named.index("[") :])
     causes = [match for line in lines if line.startswith("Caused by") and (match := _JAVA_CAUSE.match(line))]
     if causes:
