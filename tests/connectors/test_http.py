@@ -1,6 +1,7 @@
 """Polling and webhooks against a real HTTP server: cursors, pages, refusals, a receiver that comes and goes."""
 
 import json
+import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,6 +11,7 @@ import pytest
 from headrace.connectors import ConfigError, ConnectorError, Unavailable
 from headrace.connectors.delivery import Task
 from headrace.connectors.topic import Run, TopicIn
+from headrace.connectors.waiting import Waiting, waits_because
 
 FIELDS = [("value", pa.string())]
 
@@ -88,16 +90,38 @@ def test_several_records_may_travel_together(declared, server, chunk, writing, f
 def test_a_receiver_that_is_busy_gets_the_record_later_and_in_order(declared, server, chunk, arriving):
     answers = iter([(200, {}), (429, {}, ("Retry-After", "0")), (503, {}), (200, {}), (200, {})])
     server.answer = lambda *_: next(answers)
-    task = Task(declared(sink={"type": "webhook", "url": server.url}), TopicIn(name=("orders",)), Run())
+    task = Task(
+        declared(sink={"type": "webhook", "url": server.url}), TopicIn(name=("orders",)), Run(), Waiting(None)
+    )
     (done,) = task([arriving(chunk(0, values(3), schema=FIELDS))])
     assert done["rows"].to_pylist() == [3]
     assert [headers["Headrace-Offset"] for headers, _ in server.requests] == ["0", "1", "1", "1", "2"]
 
 
+def test_who_waits_for_a_receiver_says_so_until_it_answers(
+    declared, server, chunk, arriving, eventually, tmp_path
+):
+    server.answer = lambda *_: (503, {})
+    waiting = tmp_path / "waiting"
+    sink = declared(sink={"type": "webhook", "url": server.url})
+    task = Task(sink, TopicIn(name=("orders",)), Run(), Waiting(waiting))
+    worker = threading.Thread(target=lambda: list(task([arriving(chunk(0, values(1), schema=FIELDS))])))
+    worker.start()
+    eventually(lambda: waits_because(waiting) is not None)
+    assert str(waits_because(waiting)).endswith("answers 503")
+    server.answer = lambda *_: (200, {})
+    worker.join(120)
+    assert not worker.is_alive()
+    assert waits_because(waiting) is None
+
+
 def test_a_receiver_that_stays_away_ends_the_connector_with_a_sentence(declared, server, chunk, arriving):
     server.answer = lambda *_: (500, {})
     task = Task(
-        declared(sink={"type": "webhook", "url": server.url}), TopicIn(name=("orders",)), Run(retry_for=0.3)
+        declared(sink={"type": "webhook", "url": server.url}),
+        TopicIn(name=("orders",)),
+        Run(retry_for=0.3),
+        Waiting(None),
     )
     with pytest.raises(ConnectorError, match=r"answers 500; given up after 0.3 s \(run.retry_for\)"):
         list(task([arriving(chunk(0, values(1), schema=FIELDS))]))
@@ -109,7 +133,7 @@ def test_what_the_receiver_refuses_becomes_a_dead_letter_and_the_rest_goes_on(
     server.answer = lambda method, path, query, body: (400, {"error": "no"}) if b"v1" in body else (200, {})
     topic = new_topic()
     kind = TopicIn(name=(topic,), bootstrap=bootstrap, on_error="dead-letter")
-    task = Task(declared(sink={"type": "webhook", "url": server.url}), kind, Run())
+    task = Task(declared(sink={"type": "webhook", "url": server.url}), kind, Run(), Waiting(None))
     list(task([arriving(chunk(0, values(3), schema=FIELDS, topic=topic))]))
     assert [body for _, body in server.requests] == [b'{"value":"v0"}', b'{"value":"v1"}', b'{"value":"v2"}']
     (letter,) = read_all(topic + ".dlq")

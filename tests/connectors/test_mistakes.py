@@ -314,6 +314,8 @@ def test_a_state_that_cannot_be_kept_is_told(tmp_path):
     state = State(tmp_path / "state", "c")
     state.lock()
     (state.home / "identity.json").write_text("{")
-    with pytest.raises(ConnectorError, match=r"identity.json cannot be read .*start afresh with --reset"):
+    with pytest.raises(
+        ConnectorError, match=r"identity.json is damaged or cannot be read .*start afresh with --reset"
+    ):
         state.keep_identity({})
     state.release()

@@ -92,7 +92,9 @@ def check(
     """Find what is wrong without moving anything: a sentence for each mistake."""
     from headrace.cli.connect_run import problems_of
 
-    found = [(file, problem) for file in files for problem in problems_of(file, bootstrap_server, offline)]
+    found = [
+        (file, problem) for file in files for problem in problems_of(file, bootstrap_server, offline, files)
+    ]
     if json:
         output.json_document([{"file": str(file), "problem": problem} for file, problem in found])
     else:

@@ -6,24 +6,22 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli import output, properties
 from headrace.cli.checked import to_mend
 from headrace.cli.cluster import connect
+from headrace.cli.connect_job import Job, spark_errors
 from headrace.cli.failure import Exit, Failure
 from headrace.cli.frame import Terminated
 from headrace.cli.trouble import Names
 
 if TYPE_CHECKING:
-    from headrace.client.lag_watch import LagWatch
-    from headrace.connectors.base import Running
     from headrace.connectors.config import Declaration
-    from headrace.connectors.state import State
 
 _LOOK = 0.5
 _LOG = ".headrace/spark.log"
@@ -42,71 +40,8 @@ class Wish:
     json: bool
 
 
-@dataclass(slots=True)
-class Job:
-    """One connector of this run."""
-
-    declaration: Declaration
-    state: State
-    file: Path
-    running: Running | None = None
-    lags: LagWatch | None = None
-    condition: str = "starting"
-    error: str | None = None
-    said: dict[str, Any] = field(default_factory=lambda: {"rows": 0})
-    began: float = field(default_factory=time.time)
-
-    def facts(self) -> dict[str, Any]:
-        """What there is to say now; one that waits to be started again says why in ``error``, too."""
-        if self.running is not None:
-            with suppress(*_spark_errors()):  # when Spark is gone, what was said last stands
-                self.said = self.running.facts()
-        waits = self.condition == "running" and (self.said.get("waits_because") or self._absence())
-        return {
-            "connector": self.declaration.name,
-            "type": self.declaration.type,
-            "direction": self.declaration.connector.direction,
-            "topic": self.declaration.topic.name,
-            "file": str(self.file.absolute()),
-            "state": "waiting" if waits else self.condition,
-            "began": self.began,
-            "updated": time.time(),
-            "error": waits or self.error,
-            **{name: fact for name, fact in self.said.items() if name != "waits_because"},
-            **self._lag(),
-        }
-
-    def _absence(self) -> str | None:
-        """Spark itself tries again for a while, without a word."""
-        if self.lags is None or not self.lags.is_cluster_away:
-            return None
-        return f"the cluster at {self.declaration.topic.bootstrap} does not answer"
-
-    def watch_lag(self) -> None:
-        """A sink commits how far it is to a group."""
-        from headrace.client.lag_watch import LagWatch
-        from headrace.connectors.topic import TopicIn, connection
-
-        topic = self.declaration.topic
-        if isinstance(topic, TopicIn):
-            self.lags = LagWatch(connection(topic), [topic.group or f"connect-{self.declaration.name}"])
-
-    def stop_watching(self) -> None:
-        if self.lags is not None:
-            self.lags.close()
-
-    def _lag(self) -> dict[str, Any]:
-        lag = None if self.lags is None else self.lags.lag(self.lags.groups[0])
-        return {} if lag is None else {"lag_rows": lag.records, "lag_seconds": lag.seconds}
-
-    def report(self) -> dict[str, Any]:
-        facts = self.facts()
-        if self.state.is_held:  # else it may run elsewhere by now
-            self.state.report(facts)
-        return facts
-
-
-def problems_of(file: Path, bootstrap: str | None, offline: bool) -> list[str]:
+def problems_of(file: Path, bootstrap: str | None, offline: bool, beside: Sequence[Path] = ()) -> list[str]:
+    """``beside`` are the files it would be run with: their sources may create what it reads."""
     from headrace.client.errors import ClientError
     from headrace.connectors.config import load
     from headrace.connectors.errors import ConfigError, ConnectorError
@@ -115,7 +50,7 @@ def problems_of(file: Path, bootstrap: str | None, offline: bool) -> list[str]:
     try:
         declared = load(file, bootstrap=bootstrap)
         if not offline:
-            _check(declared)
+            _check(declared, _topics_of_sources(beside, bootstrap))
     except ConfigError as error:
         return error.problems
     except (ConnectorError, ClientError, Failure) as error:
@@ -123,14 +58,34 @@ def problems_of(file: Path, bootstrap: str | None, offline: bool) -> list[str]:
     return []
 
 
-def _check(declaration: Declaration) -> None:
+def _topics_of_sources(files: Sequence[Path], bootstrap: str | None) -> set[str]:
+    from headrace.connectors.config import load
+    from headrace.connectors.errors import ConfigError
+
+    found: set[str] = set()
+    for file in files:
+        with suppress(ConfigError):  # told when it is that file's turn
+            found |= _filled([load(file, bootstrap=bootstrap)])
+    return found
+
+
+def _filled(declarations: Iterable[Declaration]) -> set[str]:
+    """The topics that sources among them write."""
+    from headrace.connectors.run import topics_filled
+    from headrace.connectors.topic import TopicOut
+
+    topics = [each.topic for each in declarations]
+    return {name for topic in topics if isinstance(topic, TopicOut) for name in topics_filled(topic)}
+
+
+def _check(declaration: Declaration, created: Collection[str]) -> None:
     """Look at both sides. A cluster that is away is seen at once, where a client of its own would wait for it."""
     from headrace.connectors.run import check_connector, check_topics
 
     check_connector(declaration)
     topic = declaration.topic
     connect(topic.bootstrap, extra=topic.client, names=_NAMES)
-    check_topics(declaration)
+    check_topics(declaration, created)
 
 
 def run_files(wish: Wish) -> None:
@@ -192,8 +147,9 @@ def _run(jobs: list[Job], wish: Wish) -> None:
 
 def _start(jobs: Sequence[Job], wish: Wish, session: _Session) -> None:
     """Look at all of them first, so that nothing moves when one of them cannot."""
-    from headrace.connectors.run import start
+    from headrace.connectors.run import check_topics, start
 
+    filled = _filled(job.declaration for job in jobs)
     try:
         for job in jobs:
             if wish.reset:
@@ -201,15 +157,29 @@ def _start(jobs: Sequence[Job], wish: Wish, session: _Session) -> None:
             job.report()
         for job in jobs:
             with _blaming(job, jobs):
-                _check(job.declaration)
+                _check(job.declaration, filled)
+        _create_what_sinks_read(jobs)
         for job in jobs:
             with _blaming(job, jobs):
+                check_topics(job.declaration)
                 job.running = start(job.declaration, job.state, session.get, once=wish.once)
             job.condition = "running"
             job.watch_lag()
     except BaseException:
         _stop(jobs)
         raise
+
+
+def _create_what_sinks_read(jobs: Sequence[Job]) -> None:
+    from headrace.connectors.run import create_topics
+    from headrace.connectors.topic import TopicIn, TopicOut
+
+    topics = [job.declaration.topic for job in jobs]
+    read = {name for topic in topics if isinstance(topic, TopicIn) for name in topic.name}
+    for job in jobs:
+        if isinstance(topic := job.declaration.topic, TopicOut):
+            with _blaming(job, jobs):
+                create_topics(topic, read)
 
 
 @contextmanager
@@ -229,9 +199,7 @@ def _blaming(job: Job, jobs: Sequence[Job]) -> Iterator[None]:
 def _stop(jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.running is not None and job.condition == "running":
-            with suppress(
-                *_spark_errors()
-            ):  # Whoever ended this command may have ended Spark's process, too.
+            with suppress(*spark_errors()):  # Whoever ended this command may have ended Spark's process, too.
                 job.running.stop()
         if job.condition in ("starting", "running"):
             job.condition = "stopped"
@@ -262,6 +230,7 @@ def _look_after(job: Job) -> None:
         job.error = None if failure is None else str(failure)
         running.stop()
     if job.condition != "running":
+        job.stop_watching()  # after a last look, so that what is left for `status` is true at the end
         job.report()
         job.state.release()
 
@@ -294,7 +263,7 @@ class _Session:
 
     def stop(self) -> None:
         if self._spark is not None:
-            with suppress(*_spark_errors()):
+            with suppress(*spark_errors()):
                 self._spark.stop()
 
 
@@ -355,23 +324,13 @@ def _sentence(error: Exception) -> str | None:
         told = f"Spark ended before the connectors did; what it said is in {_LOG}"
     elif isinstance(error, OSError):
         told = f"{error.filename or 'The state of the connectors'} cannot be used: {error.strerror}"
-    elif isinstance(error, _spark_errors()):
+    elif isinstance(error, spark_errors()):
         from headrace.connectors.progress import reason
 
         told = reason(str(error))
     else:
         return None
     return told.rstrip(".")
-
-
-def _spark_errors() -> tuple[type[Exception], ...]:
-    """What talking to Spark may raise, also when its process is gone."""
-    try:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-        from pyspark.errors import PySparkException
-    except ImportError:
-        return (OSError,)
-    return (PySparkException, Py4JError, OSError)
 
 
 def _let_libraries_speak() -> None:

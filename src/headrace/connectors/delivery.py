@@ -20,6 +20,7 @@ from headrace.client.record import Record
 from headrace.connectors.base import Chunk, Sink
 from headrace.connectors.errors import ConnectorError, Rejected, Unavailable
 from headrace.connectors.topic import TOPIC_ID, UNREADABLE, Run, TopicIn, connection
+from headrace.connectors.waiting import Waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,11 +33,17 @@ _RESULT = pa.schema(
 
 
 def deliver(
-    batch: DataFrame, number: int, sink: Sink, topic: TopicIn, run: Run, seen: Callable[[str, str], None]
+    batch: DataFrame,
+    number: int,
+    sink: Sink,
+    topic: TopicIn,
+    run: Run,
+    seen: Callable[[str, str], None],
+    waiting: Waiting,
 ) -> None:
     """Hand a batch of decoded records to the sink; ``seen`` is told the topics they came from and their ids."""
     sink.begin(number)
-    task = Task(sink, topic, run)
+    task = Task(sink, topic, run, waiting)
     done = batch.mapInArrow(task, "rows BIGINT, written BINARY, topic STRING, topic_id STRING").collect()
     for name, identifier in {(row["topic"], row["topic_id"]) for row in done if row["topic_id"] is not None}:
         seen(name, identifier)
@@ -46,8 +53,9 @@ def deliver(
 class Task:
     """Runs where Spark runs tasks; each gets the records of one topic partition."""
 
-    def __init__(self, sink: Sink, topic: TopicIn, run: Run) -> None:
+    def __init__(self, sink: Sink, topic: TopicIn, run: Run, waiting: Waiting) -> None:
         self._sink = sink
+        self._waiting = waiting
         self._topic = topic
         self._retry_for = run.retry_for
         self._is_open = False
@@ -64,6 +72,7 @@ class Task:
             if self._is_open:
                 written = self._sink.finish()
         finally:
+            self._waiting.end()
             self._close()
             failures.close()
         packed = None if written is None else pickle.dumps(written)
@@ -96,6 +105,7 @@ class Task:
                     self._sink.open()
                     self._is_open = True
                 self._sink.write(chunk)
+                self._waiting.end()
                 return
             except Unavailable as error:
                 self._close()
@@ -105,6 +115,7 @@ class Task:
                         f"{error}; given up after {self._retry_for:g} s (run.retry_for)"
                     ) from error
                 log.warning("%s: %s; trying again in %.1f s", self._sink.name, error, wait)
+                self._waiting.begin(str(error), wait)
                 time.sleep(wait)
                 delay = min(delay * 2, _LONGEST_DELAY)
 

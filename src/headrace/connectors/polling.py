@@ -21,6 +21,7 @@ from headrace.client.dead_letters import REASON, default_name
 from headrace.connectors.base import BadRow, Offset, PolledSource, Raw, Row
 from headrace.connectors.errors import ConnectorError, Unavailable
 from headrace.connectors.topic import TopicOut, key_of, to_json
+from headrace.connectors.waiting import Waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,10 +39,13 @@ _ARROW = pa.schema(
 _ROWS, _BYTES = 5_000, 4 << 20
 
 
-def stream(spark: SparkSession, source: PolledSource, topic: TopicOut, start: Offset) -> DataFrame:
-    """A streaming DataFrame of encoded records; ``start`` is where the source began when it was first run."""
+def stream(
+    spark: SparkSession, source: PolledSource, topic: TopicOut, start: Offset, waiting: Waiting, every: float
+) -> DataFrame:
+    """A streaming DataFrame of encoded records; ``start`` is where the source began when it was first run, ``every`` the
+    seconds after which it is asked again."""
     spark.dataSource.register(PolledDataSource)
-    packed = base64.b64encode(pickle.dumps((source, topic, start))).decode()
+    packed = base64.b64encode(pickle.dumps((source, topic, start, waiting, every))).decode()
     return spark.readStream.format(FORMAT).option(_SECRET, packed).load()
 
 
@@ -69,8 +73,12 @@ class Stretch(InputPartition):
 
 
 class PolledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, source: PolledSource, topic: TopicOut, start: Offset) -> None:
+    def __init__(
+        self, source: PolledSource, topic: TopicOut, start: Offset, waiting: Waiting, every: float
+    ) -> None:
         self._source = source
+        self._waiting = waiting
+        self._every = every
         self._topic = topic
         self._start = start
         self._until_now = False
@@ -80,12 +88,15 @@ class PolledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         try:
-            return self._source.latest(start)
+            latest = self._source.latest(start)
         except Unavailable as error:
             if self._until_now:
                 raise
             log.warning("%s: %s; looking again at the next turn", self._source.name, error)
+            self._waiting.begin(str(error), self._every)
             return start
+        self._waiting.end()
+        return latest
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._until_now = True

@@ -8,11 +8,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.connectors.base import Connector, Running, Sink
 from headrace.connectors.errors import ConnectorError
 from headrace.connectors.progress import Tally, reason
+from headrace.connectors.waiting import waits_because
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -22,8 +24,11 @@ _FIRST_DELAY, _LONGEST_DELAY = 1.0, 30.0
 
 
 class Query(Running):
-    def __init__(self, start: Callable[[], StreamingQuery], connector: Connector, retry_for: float) -> None:
+    def __init__(
+        self, start: Callable[[], StreamingQuery], connector: Connector, retry_for: float, waiting: Path
+    ) -> None:
         self._start = start
+        self._waiting = waiting  # where the tasks say what they wait for
         self._connector = connector
         self._retry_for = retry_for
         self._tally = Tally()
@@ -62,7 +67,8 @@ class Query(Running):
         if self._tally.rows > rows:
             self._failing_since, self._delay = None, _FIRST_DELAY
         error = None if self._again_at is None else self._query.exception()
-        return facts if error is None else {**facts, "waits_because": _why(error)}
+        why = waits_because(self._waiting) if error is None else _why(error)
+        return facts if why is None else {**facts, "waits_because": why}
 
     def stop(self) -> None:
         self._query.stop()

@@ -6,7 +6,7 @@ A source is its rows written by ``format("headrace")``; a sink is ``format("head
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -30,6 +30,7 @@ from headrace.connectors.topic import (
     schema_of,
     spark_options,
 )
+from headrace.connectors.waiting import Waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,8 +49,8 @@ def check_connector(declaration: Declaration) -> None:
             connector.check_schema(schema_of(topic))
 
 
-def check_topics(declaration: Declaration) -> None:
-    """The same for the topic's side."""
+def check_topics(declaration: Declaration, created: Collection[str] = ()) -> None:
+    """The same for the topic's side; ``created`` are topics that sources of the same run create before it starts."""
     topic = declaration.topic
     try:
         with Admin({**connection(topic), "default.api.timeout.ms": 15_000}) as admin:
@@ -59,10 +60,38 @@ def check_topics(declaration: Declaration) -> None:
             f"the cluster at {topic.bootstrap} (topic.bootstrap) cannot be asked: {error}"
         ) from error
     for name in topic.name if isinstance(topic, TopicIn) else ():
-        if name not in known:
+        if name not in known and name not in created:
             near = get_close_matches(name, known, n=1, cutoff=0.6)
             hint = f"; did you mean {near[0]}?" if near else ""
-            raise ConnectorError(f"topic.name is {name!r}, which {topic.bootstrap} does not have{hint}")
+            raise ConnectorError(
+                f"topic.name is {name!r}, which {topic.bootstrap} does not have{hint or _who_creates(name)}"
+            )
+
+
+def _who_creates(name: str) -> str:
+    return f": create it with 'headrace topics create {name}', or run the source that fills it along with this sink"
+
+
+def topics_filled(topic: TopicOut) -> list[str]:
+    return [topic.name] + ([default_name(topic.name)] if topic.on_error == "dead-letter" else [])
+
+
+def create_topics(topic: TopicOut, read_by_others: Collection[str] = ()) -> None:
+    """Create what a source fills and the cluster does not have, when its file says with how many partitions; what sinks
+    of the same run read in any case, with the cluster's defaults."""
+    wanted = [name for name in topics_filled(topic) if topic.partitions is not None or name in read_by_others]
+    if not wanted:
+        return
+    with Admin(connection(topic)) as admin:
+        known = admin.topics()
+        for name in wanted:
+            if name not in known:
+                admin.create_topic(
+                    name,
+                    partitions=topic.partitions or -1,
+                    replication_factor=-1 if topic.partitions is None else topic.replication_factor,
+                    exist_ok=True,
+                )
 
 
 @contextmanager
@@ -85,7 +114,7 @@ def start(
     """Start a connector; the caller holds the state's lock. ``once`` ends when what is there now is done."""
     connector, topic = declaration.connector, declaration.topic
     if isinstance(topic, TopicOut):
-        _create_topics(topic)
+        create_topics(topic)
         if isinstance(connector, Service):
             return connector.start(topic)
     state.keep_identity(_identity(declaration))
@@ -95,7 +124,7 @@ def start(
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{declaration.run.every * 1000:.0f} milliseconds")
-    return Query(writer.start, connector, declaration.run.retry_for)
+    return Query(writer.start, connector, declaration.run.retry_for, state.waiting)
 
 
 def _writer(spark: SparkSession, declaration: Declaration, state: State) -> DataStreamWriter:
@@ -104,19 +133,20 @@ def _writer(spark: SparkSession, declaration: Declaration, state: State) -> Data
     register(spark)
     connector, topic = declaration.connector, declaration.topic
     if isinstance(connector, Source) and isinstance(topic, TopicOut):
-        return _source(spark, connector, topic, state)
+        return _source(spark, connector, topic, declaration.run, state)
     assert isinstance(connector, Sink)
     assert isinstance(topic, TopicIn)
     return _sink(spark, connector, topic, declaration.run, state)
 
 
-def _source(spark: SparkSession, source: Source, topic: TopicOut, state: State) -> DataStreamWriter:
+def _source(spark: SparkSession, source: Source, topic: TopicOut, run: Run, state: State) -> DataStreamWriter:
     if isinstance(source, PolledSource):
         from headrace.connectors.polling import stream
 
         with _telling(source):
             start = state.keep_start(source.start)
-        records = stream(spark, source, topic, start)
+        waiting = Waiting(state.waiting.absolute())
+        records = stream(spark, source, topic, start, waiting, run.every)
     else:
         assert isinstance(source, SparkSource)
         records = encode(source.frame(spark), topic)
@@ -155,24 +185,9 @@ def _handler(sink: Sink, topic: TopicIn, run: Run, state: State) -> Callable[[Da
             )
 
     def handle(batch: DataFrame, number: int) -> None:
-        deliver(batch, number, sink, topic, run, seen)
+        deliver(batch, number, sink, topic, run, seen, Waiting(state.waiting.absolute()))
 
     return handle
-
-
-def _create_topics(topic: TopicOut) -> None:
-    if topic.partitions is None:
-        return
-    with Admin(connection(topic)) as admin:
-        known = admin.topics()
-        for name in [topic.name] + ([default_name(topic.name)] if topic.on_error == "dead-letter" else []):
-            if name not in known:
-                admin.create_topic(
-                    name,
-                    partitions=topic.partitions,
-                    replication_factor=topic.replication_factor,
-                    exist_ok=True,
-                )
 
 
 def _identity(declaration: Declaration) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from headrace.connectors.base import Offset
 from headrace.connectors.errors import ConnectorError
+from headrace.connectors.waiting import forget
 from headrace.replacing import replace_file
 
 DIRECTORY = Path(".headrace") / "connect"
@@ -41,6 +42,11 @@ class State:
     def checkpoint(self) -> Path:
         return self.home / "checkpoint"
 
+    @property
+    def waiting(self) -> Path:
+        """Where tasks say what they wait for."""
+        return self.home / "waiting"
+
     def lock(self) -> None:
         """Keep everyone else from running this connector until ``release`` or the end of the process."""
         try:
@@ -64,6 +70,7 @@ class State:
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         self._lock = descriptor
         self._request.unlink(missing_ok=True)
+        forget(self.waiting)
 
     @property
     def is_held(self) -> bool:

@@ -1,0 +1,107 @@
+"""What `connect status` says of a connector whose cluster is away, whose topic is not there yet, or that is done."""
+
+import json
+import uuid
+
+import pytest
+
+from headrace.cli.connect_job import Job
+from headrace.cli.connect_run import _look_after
+from headrace.client.record import TopicPartition
+from headrace.connectors.base import Running
+from headrace.connectors.config import declare
+from headrace.connectors.state import State
+from headrace.testing.process import BrokerProcess
+
+GATE = '[topic]\nname = "{topic}"\n[source]\ntype = "http-endpoint"\nlisten = "127.0.0.1:0"\n'
+OUT = '[topic]\nname = "{topic}"\n[sink]\ntype = "files"\npath = "out"\n'
+
+
+class Ended(Running):
+    """Has done all there was to do."""
+
+    def is_active(self):
+        return False
+
+    def failure(self):
+        return None
+
+    def facts(self):
+        return {"rows": 3}
+
+    def stop(self):
+        pass
+
+
+def test_a_sink_that_is_done_shows_the_lag_of_its_end(
+    bootstrap, admin, new_topic, produce, tmp_path, eventually
+):
+    topic, group = new_topic(), f"group-{uuid.uuid4().hex[:8]}"
+    produce(topic, [1, 2, 3])
+    document = {
+        "topic": {"bootstrap": bootstrap, "name": topic, "group": group},
+        "sink": {"type": "files", "path": str(tmp_path / "out")},
+    }
+    job = Job(declare(document, default_name="out"), State(tmp_path / "state", "out"), tmp_path / "out.toml")
+    job.state.lock()
+    partition = TopicPartition(topic, 0)
+    admin.set_group_offsets(group, {partition: 1})
+    job.watch_lag()
+    eventually(lambda: job.facts().get("lag_rows") == 2)
+    admin.set_group_offsets(group, {partition: 3})
+    job.running, job.condition = Ended(), "running"
+    _look_after(job)
+    facts = job.state.status().facts
+    assert (facts["state"], facts["lag_rows"]) == ("done", 0)
+
+
+@pytest.mark.timeout(600)
+def test_a_connector_whose_cluster_is_away_waits_and_says_for_what(connect, started, tmp_path, eventually):
+    broker = BrokerProcess(tmp_path / "broker").start()
+    try:
+        (tmp_path / "gate.toml").write_text(GATE.format(topic="calls"))
+        running = started("run", "gate.toml", "-b", broker.bootstrap)
+        assert running.stdout.readline().startswith("gate: ")
+
+        def look():
+            (status,) = json.loads(connect("status", "--json"))
+            return status["state"], status["error"]
+
+        eventually(lambda: look() == ("running", None))
+        broker.kill()
+        away = f"the cluster at {broker.bootstrap} does not answer"
+        eventually(lambda: look() == ("waiting", away), 120)
+        assert f"gate: {away}" in connect("status")
+        broker.start()
+        eventually(lambda: look() == ("running", None), 120)
+    finally:
+        broker.kill()
+
+
+def test_a_sink_may_read_what_a_source_beside_it_creates(connect, bootstrap, tmp_path):
+    topic = f"new-{uuid.uuid4().hex[:8]}"
+    (tmp_path / "gate.toml").write_text(GATE.format(topic=topic))
+    (tmp_path / "out.toml").write_text(OUT.format(topic=topic))
+    assert (
+        connect("check", "gate.toml", "out.toml", "-b", bootstrap) == "No problems: 2 connectors can run.\n"
+    )
+    told = connect("check", "out.toml", "-b", bootstrap, code=1)
+    assert f"topic.name is '{topic}', which {bootstrap} does not have" in told
+    assert f"'headrace topics create {topic}', or run the source that fills it along with this sink" in told
+    assert "does not have" in connect("run", "out.toml", "-b", bootstrap, code=1)
+
+
+@pytest.mark.timeout(600)
+def test_a_source_and_a_sink_of_its_new_topic_run_together(connect, bootstrap, tmp_path, read_all):
+    topic = f"new-{uuid.uuid4().hex[:8]}"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "lines.txt").write_text("one\ntwo\n")
+    (tmp_path / "fill.toml").write_text(
+        f'[topic]\nname = "{topic}"\n[source]\ntype = "files"\npath = "in/*.txt"\n'
+    )
+    (tmp_path / "out.toml").write_text(OUT.format(topic=topic))
+    # The sink first, so that it is not the source's start that creates the topic.
+    connect("run", "out.toml", "fill.toml", "-b", bootstrap, "--once")
+    assert len(read_all(topic)) == 2
+    states = {each["connector"]: each["state"] for each in json.loads(connect("status", "--json"))}
+    assert states == {"out": "done", "fill": "done"}
