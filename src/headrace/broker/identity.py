@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,11 +123,14 @@ def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str, brok
             directory.write_meta({**meta, **certain})
 
 
-def note_registration(logs: LogManager, broker_epoch: int) -> None:
-    """The broker goes on in a new epoch. Where that cannot be written, its next start counts as one with an old copy."""
+def note_registration(logs: LogManager, current_epoch: Callable[[], int]) -> None:
+    """The broker goes on in a new epoch. Where that cannot be written, its next start counts as one with an old copy.
+
+    Runs in a thread, perhaps beside an earlier one that is late: each writes the epoch that is current at that moment.
+    """
     for directory in logs.online_directories:
         try:
-            directory.write_meta({**directory.read_meta(), BROKER_EPOCH: str(broker_epoch)})
+            directory.update_meta(lambda meta: {**meta, BROKER_EPOCH: str(current_epoch())})
         except OSError as error:
             log.warning("the epoch of this broker cannot be kept in %s: %s", directory.path, error)
 

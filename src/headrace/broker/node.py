@@ -70,7 +70,6 @@ class Node:
         self._disk = DiskThreads(config.integer("num.io.threads"))
         self._undo = contextlib.AsyncExitStack()
         """How to end what was started, newest first; all of it is done, though a step of it fails."""
-        self._undo.callback(self._disk.shutdown)
         self.addresses: dict[str, tuple[str, int]] = {}
         """Where each listener is bound, by name; the port is the real one when 0 was asked for."""
         self.guessed_addresses: dict[str, tuple[str, int]] = {}
@@ -92,6 +91,7 @@ class Node:
         self.logs = self._open_logs()
         self._end_logs = self._give_logs_back
         undo.callback(lambda: self._end_logs())
+        undo.callback(self._disk.shutdown)  # What its threads write is written before the logs are closed.
         identity = read_identity(self.logs, self.config)
         sockets = self._bind()
         for _, bound in sockets:
@@ -114,7 +114,9 @@ class Node:
         if self._removes_strays:
             doubt = identity.doubts(self.cluster.broker_epoch)
             settle_strays(self.logs, self.cluster.image, self.broker_id, doubt)
-        self.cluster.on_registered = lambda epoch: self._disk.submit(note_registration, self.logs, epoch)
+        self.cluster.on_registered = lambda _: self._disk.submit(
+            note_registration, self.logs, lambda: self.cluster.broker_epoch
+        )
         undo.push_async_callback(replication.stop)
         await self._serve(sockets)
         replication.start()

@@ -12,9 +12,10 @@ import json
 import logging
 import os
 import re
+import threading
 import uuid
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from headrace.log.checkpoints import TopicPartition
 from headrace.log.files import FileHandle, Files
@@ -50,6 +51,7 @@ class LogDirectory:
         self.clean = False
         """The last stop was clean."""
         self._lock: FileHandle | None = None
+        self._changing_meta = threading.Lock()
 
     def acquire(self) -> None:
         """Make the directory if need be and lock it for this process."""
@@ -179,6 +181,11 @@ class LogDirectory:
             return {}
         pairs = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
         return {name.strip(): value.strip() for name, separator, value in pairs if separator}
+
+    def update_meta(self, change: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
+        """Replace meta.properties by what `change` makes of it; one thread at a time."""
+        with self._changing_meta:
+            self.write_meta(change(self.read_meta()))
 
     def write_meta(self, properties: Mapping[str, str]) -> None:
         lines = ["#", *(f"{name}={value}" for name, value in sorted(properties.items()))]
