@@ -139,10 +139,12 @@ class LeaderEpochs:
     def move(self, directory: str) -> None:
         self.path = os.path.join(directory, FILE_NAME)
 
-    def sync(self) -> None:
-        """Bring the file to the disk. Runs in a thread; an epoch that begins meanwhile waits for the next
-        time."""
+    def sync(self) -> bool:
+        """Bring the file to the disk; True when it was replaced since the last time, which its directory must learn too.
+        Runs in a thread; an epoch that begins meanwhile waits for the next time."""
         version = self._version
-        if version != self._synced_version:
-            self._files.open(self.path).sync()
-            self._synced_version = version
+        if version == self._synced_version:
+            return False
+        self._files.open(self.path).sync()
+        self._synced_version = version
+        return True

@@ -219,7 +219,8 @@ class LogStore:
                     in_service = segment in self.segments
                 if in_service:
                     raise
-        self.epochs.sync()
+        if self.epochs.sync():
+            self.directory_synced = False
         if not self.directory_synced:
             self.directory_synced = True
             try:
