@@ -1,11 +1,12 @@
 """One broker of the campaign: the real broker, on a disk and with a clock that the campaign can make worse.
 
 `python -m faults.broker CONTROL NAME=VALUE …`. CONTROL is a JSON file that may appear and change at any time:
-`write_seconds` and `sync_seconds` make the disk slow, `clock_ms` moves the wall clock.
+`write_seconds` and `sync_seconds` make the disk slow, `full` fills it, `clock_ms` moves the wall clock.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 import threading
@@ -39,6 +40,7 @@ def obey(control: Path, clock: JumpingClock, files: FaultyFiles) -> None:
             orders = json.loads(text)
             files.write_seconds = orders.get("write_seconds", 0.0)
             files.sync_seconds = orders.get("sync_seconds", 0.0)
+            files.write_error = errno.ENOSPC if orders.get("full") else None
             clock.offset_ms = orders.get("clock_ms", 0)
             said = text
         time.sleep(POLL_SECONDS)

@@ -281,6 +281,38 @@ def slow_disk(scene: Scene) -> Breaking:
     victim.order()
 
 
+# Full disks.
+
+
+def _fill(scene: Scene, *victims: int) -> Breaking:
+    for victim in victims:
+        scene.cluster.brokers[victim].order(full=1)
+    yield scene.random.choice([SHORT, LONG, 2 * LONG])
+    for victim in victims:
+        scene.cluster.brokers[victim].order()
+
+
+@fault("full")
+def full_disk_of_leader(scene: Scene) -> Breaking:
+    yield from _fill(scene, scene.leader())
+
+
+@fault("full")
+def full_disk_of_follower(scene: Scene) -> Breaking:
+    yield from _fill(scene, scene.other(scene.leader()))
+
+
+@fault("full")
+def full_disks_of_two(scene: Scene) -> Breaking:
+    leader = scene.leader()
+    yield from _fill(scene, leader, scene.other(leader))
+
+
+@fault("full")
+def full_disks_of_all(scene: Scene) -> Breaking:
+    yield from _fill(scene, *scene.cluster.brokers)
+
+
 # Changes on a running cluster.
 
 

@@ -139,7 +139,7 @@ class Broker:
             raise Trouble(f"broker {self.number} did not stop within {seconds:.0f} s") from None
 
     def order(self, **orders: float) -> None:
-        """Make its disk slow or its clock wrong; without orders all is well again."""
+        """Make its disk slow or full, or its clock wrong; without orders all is well again."""
         whole = self.control.with_suffix(".new")
         whole.write_text(json.dumps(orders))
         whole.rename(self.control)

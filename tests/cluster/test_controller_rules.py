@@ -218,6 +218,14 @@ class ControllerRules(RuleBasedStateMachine):
         if kind == PREFERRED or self.unclean:
             self.apply(elect_leaders(self.image, ElectLeadersRequest(kind, None)).changes)
 
+    @rule(full=st.sets(IDS))
+    def fill_disks(self, full: set[int]) -> None:
+        self.apply(brokers.relieve(self.image, full))
+        for topic in self.image.topics.values():
+            for partition in topic.partitions:
+                if partition.leader in full:
+                    assert not any(self.image.active(each) for each in partition.isr if each not in full)
+
     @rule()
     def balance(self) -> None:
         self.apply(balance_leaders(self.image, 10))

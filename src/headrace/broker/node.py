@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from headrace.broker.admission import Admission, ConnectionLimits
 from headrace.broker.authorizer import AllowAll, Authorizer
+from headrace.broker.disk_room import DiskRoom
 from headrace.broker.disk_threads import DiskThreads
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.identity import Identity, StartError, confirm_identity, note_registration, read_identity
@@ -118,6 +119,10 @@ class Node:
             note_registration, self.logs, lambda: self.cluster.broker_epoch
         )
         undo.push_async_callback(replication.stop)
+        if not self.cluster.lone:
+            room = DiskRoom(self.logs.environment, self._disk, self.clock, self.cluster.tell_disk_full)
+            watching = asyncio.create_task(room.run())
+            undo.callback(watching.cancel)
         await self._serve(sockets)
         replication.start()
 

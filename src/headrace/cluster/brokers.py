@@ -112,6 +112,21 @@ def begin_shutdown(image: MetadataImage, broker_id: int, unclean: Unclean) -> Ou
     return Outcome(remaining, changes + edits.changes())
 
 
+def relieve(image: MetadataImage, full: Set[int]) -> list[Change]:
+    """Brokers whose disks are full: members of the ISR that have room lead instead, and acknowledge without them.
+
+    Where no such member is alive nothing changes: all have what is committed, and one of them has to lead.
+    """
+    edits = PartitionEdits()
+    with_room = (_active(image) - full).__contains__
+    for topic in image.topics.values():
+        for index, partition in enumerate(topic.partitions):
+            if partition.leader in full and any(map(with_room, partition.isr)):
+                others = tuple(member for member in partition.isr if member not in full)
+                edits.put(topic, index, next_state(partition, with_room, isr=others))
+    return edits.changes()
+
+
 def unregister(image: MetadataImage, broker_id: int, unclean: Unclean) -> list[Change]:
     """Forget a broker for good."""
     broker = image.brokers.get(broker_id)

@@ -19,7 +19,7 @@ from headrace.cluster.changes import Change, ClusterNamed, ControllerElected, Pr
 from headrace.cluster.differences import apply_changes
 from headrace.cluster.ids import format_id, random_id
 from headrace.cluster.image import ConfigResource, MetadataImage
-from headrace.cluster.liveness import read_registrations, reconcile
+from headrace.cluster.liveness import Registered, read_registrations, reconcile
 from headrace.cluster.outcome import Outcome
 from headrace.cluster.store import SessionExpiredError, Store, UnavailableError
 from headrace.cluster.topics import CreatedTopic
@@ -66,6 +66,8 @@ class Controller:
         self.epoch = epoch
         self._writer = SequenceWriter(store, epoch, clock, self.depose)
         self._brokers_changed = asyncio.Event()
+        self._full: frozenset[int] = frozenset()
+        """Brokers whose registrations say that their disks are full."""
         self._tasks: list[asyncio.Task[None]] = []
         self._deposed = False
 
@@ -75,7 +77,7 @@ class Controller:
         await writer.load(image)
         first: list[Change] = [] if writer.image.cluster_id else [ClusterNamed(format_id(random_id()))]
         first.append(ControllerElected(self._broker_id, self.epoch))
-        registered = await read_registrations(self._store, self._brokers_changed.set)
+        registered = await self._read_registrations()
         for work in (writer.run(), self._follow_brokers(), self._balance()):
             task = asyncio.create_task(work)
             task.add_done_callback(self._work_ended)
@@ -178,11 +180,11 @@ class Controller:
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         return await self._submit(
-            lambda image: partitions.alter_partition(image, request, self._unclean(image))
+            lambda image: partitions.alter_partition(image, request, self._unclean(image), self._full)
         )
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        return await self._submit(lambda image: leaders.elect_leaders(image, request))
+        return await self._submit(lambda image: leaders.elect_leaders(image, request, self._full))
 
     async def alter_reassignments(
         self, request: AlterPartitionReassignmentsRequest
@@ -247,8 +249,16 @@ class Controller:
                 raise
 
     async def _bring_up_to_date(self) -> None:
-        registered = await read_registrations(self._store, self._brokers_changed.set)
+        registered = await self._read_registrations()
         await self._submit(lambda image: Outcome(None, reconcile(image, registered, self._unclean(image))))
+
+    async def _read_registrations(self) -> Registered:
+        registered = await read_registrations(self._store, self._brokers_changed.set)
+        full = frozenset(broker_id for broker_id, (_, each) in registered.items() if each.disk_full)
+        for broker_id in sorted(full ^ self._full):
+            log.info("broker %d %s", broker_id, "has a full disk" if broker_id in full else "has room again")
+        self._full = full
+        return registered
 
     async def _balance(self) -> None:
         """Now and then give leadership back to the brokers that should have it."""
@@ -261,7 +271,17 @@ class Controller:
                     await self._bring_leaders_home(tolerated)
 
     async def _bring_leaders_home(self, tolerated_percentage: int) -> None:
-        await self._submit(lambda image: Outcome(None, leaders.balance_leaders(image, tolerated_percentage)))
+        await self._submit(
+            lambda image: Outcome(None, leaders.balance_leaders(image, tolerated_percentage, self._full))
+        )
 
     async def _submit(self, decide: Callable[[MetadataImage], Outcome[T]], validate_only: bool = False) -> T:
-        return await self._writer.submit(decide, validate_only)
+        def decide_with_room(image: MetadataImage) -> Outcome[T]:
+            """Whatever is decided, nobody without room leads what another could."""
+            outcome = decide(image)
+            if self._full:
+                after = apply_changes(image, image.offset, outcome.changes)
+                outcome.changes = [*outcome.changes, *brokers.relieve(after, self._full)]
+            return outcome
+
+        return await self._writer.submit(decide_with_room, validate_only)

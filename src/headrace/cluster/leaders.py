@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 
 from headrace.cluster.brokers import Unclean
 from headrace.cluster.changes import Change
@@ -20,8 +21,10 @@ from headrace.wire.messages.elect_leaders import (
 PREFERRED, UNCLEAN = 0, 1
 
 
-def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Outcome[ElectLeadersResponse]:
-    """Elect the preferred leader, or any live replica for a partition that has none.
+def elect_leaders(
+    image: MetadataImage, request: ElectLeadersRequest, full: Set[int] = frozenset()
+) -> Outcome[ElectLeadersResponse]:
+    """Elect the preferred leader, unless its disk is `full`, or any live replica for a partition that has none.
 
     Without a list every partition is meant, and those that need nothing are left out of the answer.
     """
@@ -34,7 +37,7 @@ def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Outcome
             partitions = [
                 result
                 for index in range(len(topic.partitions))
-                if (result := _elect(image, topic.name, index, request.election_type, edits)).error_code
+                if (result := _elect(image, topic.name, index, request.election_type, edits, full)).error_code
                 != ErrorCode.ELECTION_NOT_NEEDED
             ]
             if partitions:
@@ -42,13 +45,16 @@ def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Outcome
     else:
         for asked in request.topic_partitions:
             partitions = [
-                _elect(image, asked.topic, index, request.election_type, edits) for index in asked.partitions
+                _elect(image, asked.topic, index, request.election_type, edits, full)
+                for index in asked.partitions
             ]
             results.append(ReplicaElectionResult(asked.topic, partitions))
     return Outcome(ElectLeadersResponse(replica_election_results=results), edits.changes())
 
 
-def _elect(image: MetadataImage, name: str, index: int, kind: int, edits: PartitionEdits) -> PartitionResult:
+def _elect(
+    image: MetadataImage, name: str, index: int, kind: int, edits: PartitionEdits, full: Set[int]
+) -> PartitionResult:
     topic = image.topics.get(name)
     partition = topic.partition(index) if topic is not None else None
     if topic is None or partition is None:
@@ -63,7 +69,7 @@ def _elect(image: MetadataImage, name: str, index: int, kind: int, edits: Partit
         )
     election = Election.PREFERRED if kind == PREFERRED else Election.UNCLEAN
     state = next_state(partition, image.active, election=election)
-    if kind == PREFERRED and state.leader != partition.replicas[0]:
+    if kind == PREFERRED and (state.leader != partition.replicas[0] or state.leader in full):
         return PartitionResult(
             index, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
         )
@@ -89,15 +95,18 @@ def elect_uncleanly(image: MetadataImage, unclean: Unclean) -> list[Change]:
     return edits.changes()
 
 
-def balance_leaders(image: MetadataImage, tolerated_percentage: int) -> list[Change]:
-    """Give a broker back what it should lead, once more of it than is tolerated is led by others."""
+def balance_leaders(
+    image: MetadataImage, tolerated_percentage: int, full: Set[int] = frozenset()
+) -> list[Change]:
+    """Give a broker back what it should lead, once more of it than is tolerated is led by others and its disk is not `full`."""
     preferred: Counter[int] = Counter()
     astray: dict[int, list[tuple[Topic, int]]] = {}
     for topic in image.topics.values():
         for index, partition in enumerate(topic.partitions):
             first = partition.replicas[0]
             preferred[first] += 1
-            if partition.leader != first and image.active(first) and first in partition.isr:
+            able = image.active(first) and first in partition.isr and first not in full
+            if partition.leader != first and able:
                 astray.setdefault(first, []).append((topic, index))
     edits = PartitionEdits()
     for broker_id, partitions in astray.items():

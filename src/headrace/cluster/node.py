@@ -172,6 +172,13 @@ class ClusterNode:
                 self.until(lambda image: image.brokers[self.broker_id].in_controlled_shutdown), seconds
             )
 
+    async def tell_disk_full(self, full: bool) -> None:
+        """Have the controller let others lead while this broker's disk is full; StoreError when it cannot be told now."""
+        self._registration = replace(self._registration, disk_full=full)
+        # Without a node there is no session, and the next registration says it.
+        with contextlib.suppress(ConflictError):
+            await self._store.commit([SetData(self._registration.path, self._registration.encode())])
+
     async def stop(self) -> None:
         """Leave: the registration and the controller's office go with the session."""
         self._stopping = True

@@ -7,6 +7,8 @@ have, and may then not give their offsets to other records in that epoch.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from headrace.cluster.brokers import Unclean
 from headrace.cluster.elections import Election, next_state
 from headrace.cluster.image import NO_LEADER, MetadataImage, Partition
@@ -25,8 +27,9 @@ RECOVERED, RECOVERING = 0, 1
 
 
 def alter_partition(
-    image: MetadataImage, request: AlterPartitionRequest, unclean: Unclean
+    image: MetadataImage, request: AlterPartitionRequest, unclean: Unclean, full: Set[int] = frozenset()
 ) -> Outcome[AlterPartitionResponse]:
+    """`full` are the brokers without room on their disks, which join no ISR that has a member with room."""
     broker = image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return Outcome(AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
@@ -42,7 +45,7 @@ def alter_partition(
                 continue
             partition = topic.partition(index)
             wanted = data.new_isr_with_epochs or [BrokerState(replica) for replica in data.new_isr]
-            error = _refusal(image, request.broker_id, partition, data, wanted)
+            error = _refusal(image, request.broker_id, partition, data, wanted, full)
             if partition is None or error is not ErrorCode.NONE:
                 parts.append(PartitionReply(index, error))
                 continue
@@ -93,6 +96,7 @@ def _refusal(
     partition: Partition | None,
     data: PartitionData,
     wanted: list[BrokerState],
+    full: Set[int],
 ) -> ErrorCode:
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -116,6 +120,8 @@ def _refusal(
     if recovering and (len(isr) > 1 or not partition.recovering):
         return ErrorCode.INVALID_REQUEST
     if not all(_eligible(image, replica) for replica in wanted):
+        return ErrorCode.INELIGIBLE_REPLICA
+    if not full.isdisjoint(set(isr) - set(partition.isr)) and not set(partition.isr) <= full:
         return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 

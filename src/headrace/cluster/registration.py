@@ -26,6 +26,8 @@ class Registration:
     """The epoch of the life that last used the data, as the data say; -1 when they say nothing."""
     stopping: bool = False
     """Asks the controller to move leadership away."""
+    disk_full: bool = False
+    """Asks it to let others lead, where they can, until there is room."""
 
     @property
     def path(self) -> str:
@@ -42,6 +44,7 @@ class Registration:
                 "stopped_cleanly": self.stopped_cleanly,
                 "previous_epoch": self.previous_epoch,
                 "stopping": self.stopping,
+                "disk_full": self.disk_full,
             }
         ).encode()
 
@@ -58,6 +61,7 @@ class Registration:
             fields["stopped_cleanly"],
             fields.get("previous_epoch", -1),  # Brokers of an older version do not say.
             fields["stopping"],
+            fields.get("disk_full", False),
         )
 
     def after_lost_session(self) -> Registration:

@@ -70,10 +70,13 @@ class Environment:
     producer_id_expiration_ms: int = 86_400_000
     transaction_verification: bool = False
     """Refuse transactional records of clients that no coordinator has vouched for (see VerificationGuard)."""
+    full_directories: set[str] = field(default_factory=set)
+    """Data directories in which a write found no room; whoever finds that they have some takes them out."""
     _full_disk_said: float = -math.inf
 
     def note_full_disk(self, directory: str) -> None:
-        """Tell the operator, once a minute: everything that is refused has the same cause."""
+        """Remember it, and tell the operator once a minute: everything that is refused has the same cause."""
+        self.full_directories.add(directory)
         now = self.clock.monotonic()
         if now - self._full_disk_said >= FULL_DISK_REMINDER:
             self._full_disk_said = now

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import os
 import threading
 import uuid
 from dataclasses import dataclass
@@ -241,7 +242,7 @@ class LogLifecycle:
                 return self.fail(f"a partial write cannot be undone: {second}")
         if error.errno in _PASSING:
             return self.passing_error(error)
-        self.environment.note_full_disk(self.directory)
+        self.environment.note_full_disk(os.path.dirname(self.directory))
         return KafkaError(
             ErrorCode.KAFKA_STORAGE_ERROR,
             f"No room is left on the disk of {self.directory} for {self.name}; free some and try again.",

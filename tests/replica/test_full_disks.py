@@ -1,0 +1,197 @@
+"""A leader whose disk is full: another that has room leads until there is some, and nothing acknowledged is lost."""
+
+import shutil
+import subprocess
+import time
+
+import pytest
+from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
+from confluent_kafka import KafkaError as ClientError
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from headrace.testing.broker import BrokerThread
+from headrace.testing.cluster import Cluster, processes
+from headrace.testing.disk import FaultyFiles
+
+TOPIC = "orders"
+SETTINGS = {
+    "replica.lag.time.max.ms": "2000",
+    "replica.fetch.backoff.ms": "200",
+    "offsets.topic.num.partitions": "1",
+}
+IN_SYNC = {"min.insync.replicas": "2"}
+
+
+def admin_of(cluster):
+    return AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+
+
+def create(cluster):
+    admin = admin_of(cluster)
+    admin.create_topics([NewTopic(TOPIC, 1, replica_assignment=[[1, 2, 3]], config=IN_SYNC)])[TOPIC].result(
+        60
+    )
+    produce(cluster, b"before")
+    until(lambda: state(cluster)[1] == {1, 2, 3}, "all are in sync")
+
+
+def state(cluster):
+    """(the leader, the ISR)"""
+    found = admin_of(cluster).list_topics(TOPIC, 60).topics[TOPIC].partitions[0]
+    return found.leader, set(found.isrs)
+
+
+def until(condition, what):
+    deadline = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < deadline, f"did not come true: {what}"
+        time.sleep(0.05)
+
+
+def produce(cluster, *values, **settings):
+    """Delivered to whoever leads; returns the errors of those that were not, which without `settings` may be none."""
+    # One whose retries are known for what they are: a record may be appended before it is refused.
+    idempotent = {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 0}
+    producer = Producer({**idempotent, **settings})
+    failures = []
+    for value in values:
+        producer.produce(TOPIC, value, on_delivery=lambda error, _: failures.append(error) if error else None)
+    assert producer.flush(120) == 0
+    assert settings or failures == []
+    return failures
+
+
+def read(cluster):
+    settings = {"group.id": "r", "enable.partition.eof": True, "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, **settings})
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+    found = []
+    while True:
+        message = consumer.poll(60)
+        assert message is not None
+        if message.error():
+            assert message.error().code() == ClientError._PARTITION_EOF
+            consumer.close()
+            return found
+        found.append(message.value())
+
+
+def elect_preferred(cluster):
+    """The error of trying to make broker 1 the leader, None when it worked."""
+    admin = admin_of(cluster)
+    elected = admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(TOPIC, 0)]).result(60)
+    return elected[TopicPartition(TOPIC, 0)]
+
+
+def logs(cluster):
+    return {
+        b"".join(path.read_bytes() for path in sorted((broker.data / f"{TOPIC}-0").glob("*.log")))
+        for broker in cluster
+    }
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Broker 1's data, on a disk of its own of 24 MiB."""
+    place = tmp_path / "broker-1"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)], check=True)
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def fill(place):
+    (place / "ballast").write_bytes(bytes(shutil.disk_usage(place).free))
+
+
+def test_a_leader_on_a_full_disk_is_replaced_and_returns_by_itself_when_there_is_room(tmp_path, small_disk):
+    with processes(tmp_path, 3, SETTINGS) as cluster:
+        create(cluster)
+        assert state(cluster)[0] == 1
+        fill(small_disk)
+        during = [b"%d" % number + bytes(5000) for number in range(200)]
+        produce(cluster, *during)  # Delivered only when another leads.
+        assert state(cluster)[0] in (2, 3)
+        assert read(cluster) == [b"before", *during]
+        # It serves on, and is not made the leader again while it has no room.
+        assert 1 not in state(cluster)[1]
+        assert elect_preferred(cluster).code() == ClientError.PREFERRED_LEADER_NOT_AVAILABLE
+        assert cluster[1].process.poll() is None
+
+        (small_disk / "ballast").unlink()
+        until(lambda: state(cluster)[1] == {1, 2, 3}, "broker 1 has caught up")
+        until(lambda: elect_preferred(cluster) is None, "broker 1 may lead again")
+        produce(cluster, b"after")
+        assert state(cluster)[0] == 1
+        assert read(cluster) == [b"before", *during, b"after"]
+        until(lambda: len(logs(cluster)) == 1, "all replicas are equal")
+        assert list(small_disk.glob("headrace.room*")) == []
+
+
+@pytest.fixture
+def disks():
+    return {number: FaultyFiles() for number in (1, 2, 3)}
+
+
+@pytest.fixture
+def cluster(tmp_path, disks):
+    def make(directory, settings):
+        return BrokerThread(directory, settings, files=disks[int(settings["node.id"])])
+
+    running = Cluster(make, tmp_path, 3, SETTINGS)
+    yield running
+    for disk in disks.values():
+        disk.heal()
+    running.stop()
+
+
+def epoch_of(cluster):
+    async def look(node):
+        return node.cluster.image.partition(TOPIC, 0).leader_epoch
+
+    return cluster[1].run(look)
+
+
+def known_to_be_full(cluster):
+    """Which brokers have said so to the controller."""
+
+    async def look(node):
+        controller = node.cluster.controller
+        return controller._full if controller is not None else frozenset()
+
+    return set().union(*(broker.run(look) for broker in cluster))
+
+
+def test_when_all_disks_are_full_one_leads_on_and_nothing_is_lost(cluster, disks):
+    create(cluster)
+    for disk in disks.values():
+        disk.fill()
+
+    def refused():
+        return produce(cluster, b"refused", **{"message.timeout.ms": 1000}) != []
+
+    until(lambda: refused() and known_to_be_full(cluster) == {1, 2, 3}, "all are known to be full")
+    until(lambda: state(cluster)[1] == {1, 2, 3}, "all count as in sync, since they are")
+    epoch = epoch_of(cluster)
+    assert all(refused() for _ in range(5))
+    assert read(cluster) == [b"before"]
+    assert epoch_of(cluster) == epoch
+
+    disks[2].heal()
+    disks[3].heal()
+    produce(cluster, b"after")
+    assert state(cluster)[0] in (2, 3)
+    assert read(cluster) == [b"before", b"after"]
+    disks[1].heal()
+    until(lambda: state(cluster)[1] == {1, 2, 3}, "broker 1 has caught up")
+    assert len(logs(cluster)) == 1
+
+
+def test_a_full_follower_is_not_elected_while_another_has_room(cluster, disks):
+    create(cluster)
+    disks[2].fill()
+    until(lambda: known_to_be_full(cluster) == {2}, "broker 2 is known to be full")
+    cluster[1].stop()
+    # Broker 2 comes first in the list of replicas.
+    until(lambda: state(cluster)[0] == 3, "broker 3 leads")
+    cluster[1].start()
