@@ -1,6 +1,7 @@
 """Every known setting acts, or says why it does not. What acts is read somewhere: the program itself is searched for it."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +13,7 @@ from headrace.config.broker import BrokerConfig
 from headrace.config.broker_table import BROKER_SETTINGS
 from headrace.config.group_table import GROUP_SETTINGS
 from headrace.config.inert import INERT, INERT_IN_TOPICS, REFUSED, REFUSED_IN_TOPICS
+from headrace.config.retired import _PREFIX_REMARKS, _REMARKS
 from headrace.config.topic import TOPIC_SYNONYMS, TopicConfig
 from headrace.config.topic_table import TOPIC_SETTINGS
 
@@ -83,6 +85,8 @@ class Program:
                     continue
                 if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                     self.attributes.add(node.attr)
+                if isinstance(node, ast.BinOp):  # A parameter that a sum is done with on the spot.
+                    self.attributes.update(n.id for n in (node.left, node.right) if isinstance(n, ast.Name))
                 setting = read_setting(node, {"get"})
                 if setting is not None:
                     self.looked_up.add(setting)
@@ -175,3 +179,18 @@ def test_the_search_takes_no_check_and_no_unused_field_for_an_action() -> None:
     program.read["handed.over"] = ["a_field_nobody_asks_for"]
     assert not program.acts_on("handed.over")
     assert not program.acts_on("never.read")
+
+
+CLIENT_SETTINGS = {"acks", "bootstrap.servers"}
+COMMANDS = {"headrace features", "--brokers N"}
+
+
+def test_what_a_sentence_about_a_retired_setting_recommends_is_there_and_acts() -> None:
+    acting = {*BROKER_SETTINGS, *TOPIC_SETTINGS} - {*INERT, *INERT_IN_TOPICS}
+    for name, sentence in {**_REMARKS, **_PREFIX_REMARKS}.items():
+        for recommended in re.findall("`([^`]+)`", sentence):
+            assert recommended in acting | CLIENT_SETTINGS | COMMANDS, f"{name} {sentence}"
+
+
+def test_no_setting_is_both_known_and_retired() -> None:
+    assert not {name for name in BROKER_SETTINGS if name in _REMARKS}

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from headrace.clock import SystemClock
 from headrace.cluster.image import MetadataImage, Partition, Topic
 from headrace.cluster.internal_topics import TRANSACTION_STATE
 from headrace.coordinator import runtime as runtime_module
@@ -127,6 +128,24 @@ async def test_a_partition_this_broker_has_not_heard_of_waits_for_its_turn(harne
     answers = await enlisting.ask_here(name, *producer, [("old", 0), ("new", 0)], verify_only=False)
     assert answers == {("old", 0): ErrorCode.NONE, ("new", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert harness.coordinator.describe(name).partitions == {("old", 0)}
+
+
+async def test_a_coordinator_elsewhere_that_still_ends_a_transaction_is_asked_for_as_long_as_is_set(
+    harness, monkeypatch
+):
+    asked = []
+
+    async def still_ending(self, *args):
+        asked.append(args)
+        return {("t", 0): ErrorCode.CONCURRENT_TRANSACTIONS}
+
+    monkeypatch.setattr(Enlisting, "ask", still_ending)
+    enlisting = Enlisting(
+        1, MetadataImage, harness.coordinator, None, SystemClock(), backoff_ms=3, longest_backoff_ms=9
+    )
+    answers = await enlisting.ask_in_time("tx", True, lambda: {(1, 0): [("t", 0)]})
+    assert answers == {("t", 0): ErrorCode.CONCURRENT_TRANSACTIONS}
+    assert len(asked) == 3
 
 
 async def test_an_id_that_is_used_again_while_others_are_forgotten_stays(harness, monkeypatch):

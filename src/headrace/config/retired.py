@@ -21,7 +21,9 @@ _KRAFT = (
 _PURGATORY = "has no effect: a waiting request leaves every list when it ends, so nothing needs purging"
 _REMOTE = "has no effect: Headrace has no remote (tiered) storage"
 _PLUGIN = "has no effect: Headrace loads no Java classes"
-_METRICS = "has no effect: Headrace has metrics of its own"
+_METRICS = "has no effect: the broker has no metrics yet"
+_NO_TLS = "has no effect: this version has no TLS yet"
+_DIRECTORIES = "has no effect: replicas are not moved between directories"
 _OAUTH = "has no effect: Headrace offers no OAuth"
 _MIGRATION = "has no effect: there is nothing to migrate between ZooKeeper and KRaft here"
 _FORMAT = "was removed in Kafka 4.0: record batches are always stored in format v2"
@@ -49,8 +51,8 @@ _REMARKS: Mapping[str, str] = {
     "zk.connect": "was renamed: set `zookeeper.connect`",
     "zk.connectiontimeout.ms": "was renamed: set `zookeeper.connection.timeout.ms`",
     "zk.sessiontimeout.ms": "was renamed: set `zookeeper.session.timeout.ms`",
-    "quota.producer.default": "was removed in Kafka 3.0: set a default client quota (`headrace configs`)",
-    "quota.consumer.default": "was removed in Kafka 3.0: set a default client quota (`headrace configs`)",
+    "quota.producer.default": "was removed in Kafka 3.0, and client quotas are not offered yet",
+    "quota.consumer.default": "was removed in Kafka 3.0, and client quotas are not offered yet",
     "log.message.timestamp.difference.max.ms": (
         "was removed in Kafka 4.0: set `log.message.timestamp.before.max.ms` and `log.message.timestamp.after.max.ms`"
     ),
@@ -61,7 +63,7 @@ _REMARKS: Mapping[str, str] = {
     "message.format.version": _FORMAT,
     "log.message.downconversion.enable": _FORMAT,
     "message.downconversion.enable": _FORMAT,
-    "inter.broker.protocol.version": "was removed in Kafka 4.0: Headrace brokers agree on features by themselves",
+    "inter.broker.protocol.version": "was removed in Kafka 4.0: feature levels take its place (`headrace features`)",
     "broker.id.generation.enable": "was removed in Kafka 4.0: set `node.id`",
     "reserved.broker.max.id": "was removed in Kafka 4.0: any `node.id` from 0 up is taken",
     "control.plane.listener.name": "was removed in Kafka 4.0: set `inter.broker.listener.name`",
@@ -81,12 +83,8 @@ _REMARKS: Mapping[str, str] = {
     "sasl.mechanism.controller.protocol": _KRAFT,
     "unclean.leader.election.interval.ms": "has no effect: a leader is looked for as soon as a broker returns",
     "group.coordinator.threads": _ONE_LOOP,
-    "num.replica.alter.log.dirs.threads": _ONE_LOOP,
+    "num.replica.alter.log.dirs.threads": _DIRECTORIES,
     "group.coordinator.append.linger.ms": "has no effect: what arrives in one turn of the loop is appended together",
-    "add.partitions.to.txn.retry.backoff.ms": "has no effect: the broker waits for the coordinator instead of asking again",
-    "add.partitions.to.txn.retry.backoff.max.ms": (
-        "has no effect: the broker waits for the coordinator instead of asking again"
-    ),
     "delete.records.purgatory.purge.interval.requests": _PURGATORY,
     "fetch.purgatory.purge.interval.requests": _PURGATORY,
     "producer.purgatory.purge.interval.requests": _PURGATORY,
@@ -106,8 +104,8 @@ _REMARKS: Mapping[str, str] = {
     "ssl.keymanager.algorithm": _PLUGIN,
     "ssl.trustmanager.algorithm": _PLUGIN,
     "ssl.secure.random.implementation": _PLUGIN,
-    "ssl.allow.dn.changes": "has no effect: a reloaded certificate is taken as it is",
-    "ssl.allow.san.changes": "has no effect: a reloaded certificate is taken as it is",
+    "ssl.allow.dn.changes": _NO_TLS,
+    "ssl.allow.san.changes": _NO_TLS,
     "metric.reporters": _METRICS,
     "metrics.num.samples": _METRICS,
     "metrics.recording.level": _METRICS,
@@ -139,7 +137,7 @@ _PREFIX_REMARKS: Mapping[str, str] = {
     "config.providers.": _PLUGIN,
     "kafka.metrics.": _METRICS,
     "password.encoder.": "was removed in Kafka 4.0: passwords set while running are kept in the store as they are",
-    "alter.log.dirs.replication.quota.": "has no effect: set `replica.alter.log.dirs.io.max.bytes.per.second`",
+    "alter.log.dirs.replication.quota.": _DIRECTORIES,
     "sasl.oauthbearer.": _OAUTH,
     "sasl.login.": _OAUTH,
     "group.share.": _SHARE,

@@ -53,7 +53,15 @@ def attach_transactions(
     )
     replicas.listen(TRANSACTION_STATE, _Leadership(coordinator, disk))
     coordinator.start()
-    enlisting = Enlisting(replicas.broker_id, lambda: replicas.image, coordinator, peers, clock)
+    enlisting = Enlisting(
+        replicas.broker_id,
+        lambda: replicas.image,
+        coordinator,
+        peers,
+        clock,
+        backoff_ms=config.integer("add.partitions.to.txn.retry.backoff.ms"),
+        longest_backoff_ms=config.integer("add.partitions.to.txn.retry.backoff.max.ms"),
+    )
     return Transactions(coordinator, writer, enlisting)
 
 

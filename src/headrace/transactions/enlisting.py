@@ -24,9 +24,6 @@ from headrace.wire.messages.add_partitions_to_txn import (
 )
 
 VERSION = 5
-ATTEMPTS = 5
-BACKOFF_SECONDS = 0.02
-"""As add.partitions.to.txn.retry.backoff.ms of Kafka: how long before a coordinator elsewhere is asked again."""
 
 Answers = dict[TopicPartition, ErrorCode]
 
@@ -39,7 +36,13 @@ class Enlisting:
         coordinator: TransactionCoordinator,
         peers: Peers,
         clock: Clock,
+        *,
+        backoff_ms: int = 20,
+        longest_backoff_ms: int = 100,
     ) -> None:
+        """`backoff_ms` is how long before a coordinator elsewhere is asked again, `longest_backoff_ms` how long in all."""
+        self._backoff_ms = backoff_ms
+        self._attempts = max(1, longest_backoff_ms // backoff_ms)
         self._broker_id = broker_id
         self._image = image
         self._coordinator = coordinator
@@ -54,11 +57,11 @@ class Enlisting:
     ) -> Answers:
         """Ask for the partitions of each producer (id and epoch), for which `begin` takes guards; while the last
         transaction is still being ended, wait a little, begin again and ask again."""
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, self._attempts + 1):
             answers: Answers = {}
             for (producer_id, epoch), partitions in begin().items():
                 answers |= await self.ask(transactional_id, producer_id, epoch, partitions, verify_only)
-            if attempt == ATTEMPTS or ErrorCode.CONCURRENT_TRANSACTIONS not in answers.values():
+            if attempt == self._attempts or ErrorCode.CONCURRENT_TRANSACTIONS not in answers.values():
                 break
             await self._let_end(transactional_id)
         return answers
@@ -87,7 +90,7 @@ class Enlisting:
             with contextlib.suppress(KafkaError):
                 await self._coordinator.let_end(transactional_id)
         else:
-            await self._clock.sleep(BACKOFF_SECONDS)
+            await self._clock.sleep(self._backoff_ms / 1000)
 
     async def ask(
         self,
