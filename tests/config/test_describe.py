@@ -96,3 +96,14 @@ def test_values_are_written_as_kafka_writes_them() -> None:
     assert [format_value(value) for value in (True, 0.5, ("a", "b"), (), None, 7, 1e-07)] == [
         "true", "0.5", "a,b", "", None, "7", "1E-07",
     ]  # fmt: skip
+
+
+def test_a_setting_that_does_not_act_describes_its_value_and_says_so() -> None:
+    config = BrokerConfig.load({"num.network.threads": "9"})
+    described = {entry.name: entry for entry in describe_broker(config)}
+    assert described["num.network.threads"].value == "9"
+    assert "Does not act: one event loop" in str(described["num.network.threads"].documentation)
+    assert "Does not act" not in str(described["num.io.threads"].documentation)
+    topic = {entry.name: entry for entry in describe_topic(config, {"local.retention.ms": "5"})}
+    assert topic["local.retention.ms"].value == "5"
+    assert "Does not act: there is no remote" in str(topic["local.retention.ms"].documentation)

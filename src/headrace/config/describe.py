@@ -9,6 +9,7 @@ from headrace.config.broker import SYNONYM_GROUPS, BrokerConfig, base_setting
 from headrace.config.broker_table import BROKER_SETTINGS, DYNAMIC_ONLY
 from headrace.config.definition import ConfigSource, ConfigType, Setting, UpdateMode, format_value
 from headrace.config.group_table import GROUP_SETTINGS
+from headrace.config.inert import INERT, INERT_IN_TOPICS
 from headrace.config.topic import TOPIC_SYNONYMS
 from headrace.config.topic_table import TOPIC_SETTINGS
 
@@ -52,8 +53,15 @@ def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[C
         if name in overrides:
             synonyms.append(ConfigSynonym(name, overrides[name], ConfigSource.TOPIC_CONFIG))
         synonyms.extend(_broker_synonyms(config, (synonym.name for synonym in TOPIC_SYNONYMS.get(name, ()))))
-        entries.append(_entry(setting, name, format_value(values[name]), synonyms, read_only=False))
+        text = documentation(setting, INERT_IN_TOPICS)
+        entries.append(_entry(setting, name, format_value(values[name]), synonyms, False, text))
     return entries
+
+
+def documentation(setting: Setting, inert: Mapping[str, str]) -> str:
+    """What a setting is for; and when it does not act, that and why."""
+    reason = inert.get(setting.name)
+    return setting.doc if reason is None else f"{setting.doc} Does not act: {reason}."
 
 
 def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
@@ -125,7 +133,12 @@ def _broker_synonyms(config: BrokerConfig, names: Iterable[str]) -> list[ConfigS
 
 
 def _entry(
-    setting: Setting | None, name: str, value: str | None, synonyms: list[ConfigSynonym], read_only: bool
+    setting: Setting | None,
+    name: str,
+    value: str | None,
+    synonyms: list[ConfigSynonym],
+    read_only: bool,
+    text: str | None = None,
 ) -> ConfigEntry:
     # A setting nobody defined may hold a secret, so it is treated as one.
     sensitive = setting is None or setting.sensitive
@@ -136,6 +149,6 @@ def _entry(
         read_only=read_only,
         sensitive=sensitive,
         type=setting.type if setting is not None else None,
-        documentation=setting.doc if setting is not None else None,
+        documentation=text if text is not None or setting is None else documentation(setting, INERT),
         synonyms=tuple(synonyms),
     )
