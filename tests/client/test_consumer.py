@@ -444,6 +444,26 @@ def test_a_commit_that_cannot_succeed_is_not_tried_again(broker: BrokerThread, g
         broker.faults.heal()
 
 
+def test_a_commit_gives_up_in_time_when_the_cluster_is_gone(
+    make_broker: Callable[..., BrokerThread], group: str
+) -> None:
+    broker = make_broker({"group.initial.rebalance.delay.ms": "0"})
+    topic = broker.create_topic()
+    fill(broker.bootstrap, topic, 3)
+    settings = {"enable_auto_commit": False, "session_timeout_ms": 1_000_000, **EARLIEST}
+    with Consumer(broker.bootstrap, group_id=group, **settings) as consumer:
+        consumer.subscribe(topic)
+        poll_until(consumer, 3)
+        broker.kill()
+        for _ in range(2):
+            with pytest.raises(CommitError, match="committing offsets failed") as failure:
+                consumer.commit(timeout=1)
+            assert failure.value.retriable
+        broker.start()
+        consumer.commit()
+        assert consumer.committed() == {TopicPartition(topic, 0): 3}
+
+
 def test_a_pattern_matches_whole_names(bootstrap: str, admin: Admin, new_topic: NewTopic, group: str) -> None:
     stem = new_topic()
     admin.create_topic(f"{stem}-longer", partitions=1)

@@ -113,6 +113,22 @@ def test_an_unreachable_broker_fails_the_record_with_a_sentence(silent_broker: s
     assert "\n" not in str(caught.value)
 
 
+def test_max_block_ms_bounds_the_wait_for_a_topic_nobody_tells_of(silent_broker: str) -> None:
+    with (
+        Producer(silent_broker, max_block_ms=500, delivery_timeout_ms=3_600_000) as producer,
+        pytest.raises(
+            DeliveryError, match=r"a record for t was not sent: .* within 0\.5 s \(max\.block\.ms\)"
+        ),
+    ):
+        producer.send_and_wait("t", "x")
+
+
+async def test_max_block_ms_bounds_that_wait_for_asyncio_too(silent_broker: str) -> None:
+    async with AsyncProducer(silent_broker, max_block_ms=500, delivery_timeout_ms=3_600_000) as producer:
+        with pytest.raises(DeliveryError, match=r"max\.block\.ms"):
+            await producer.send_and_wait("t", "x")
+
+
 def test_a_flush_that_is_too_short_says_how_many_are_left(silent_broker: str) -> None:
     producer = Producer(silent_broker, delivery_timeout_ms=2000)
     for _ in range(3):

@@ -120,6 +120,8 @@ class AsyncProducer(Generic[K, V]):
         timestamp: int | None = None,
     ) -> RecordMetadata:
         """Send and return when the record is acknowledged; raises DeliveryError when it is not."""
+        if self._core.topics.must_be_asked_for(topic):
+            await asyncio.to_thread(self._core.topics.partition_count, topic)
         return await (
             await self.send(topic, value, key=key, partition=partition, headers=headers, timestamp=timestamp)
         )
@@ -167,7 +169,7 @@ class AsyncProducer(Generic[K, V]):
         delivered: Callable[[KafkaError | None, Message], None],
     ) -> None:
         if partition is None and not self._core.knows_partitions(topic):
-            await asyncio.to_thread(self._core.partition_count, topic)
+            await asyncio.to_thread(self._core.topics.partition_count, topic)
         hand_over = self._core.prepare(topic, value, key, partition, headers, timestamp, delivered)
         deadline = time.monotonic() + self._core.settings.max_block
         while True:

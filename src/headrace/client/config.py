@@ -31,6 +31,7 @@ class ProducerSettings:
     librdkafka: dict[str, object]
     partitioner: object
     max_block: float
+    delivery_timeout: float
     metadata_max_age: float
     transactional_id: str | None
     transaction_timeout: float
@@ -77,6 +78,7 @@ def producer_settings(
         librdkafka=_as_librdkafka(settings, own=("partitioner", "max.block.ms")),
         partitioner=settings.get("partitioner", "murmur2"),
         max_block=_seconds(settings, "max.block.ms", 60_000),
+        delivery_timeout=_seconds(settings, "delivery.timeout.ms", 120_000),
         metadata_max_age=_seconds(settings, "metadata.max.age.ms", 300_000),
         transactional_id=None if transactional_id is None else str(transactional_id),
         transaction_timeout=_seconds(settings, "transaction.timeout.ms", 60_000),

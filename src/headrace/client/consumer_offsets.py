@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from datetime import datetime
 from typing import Any
 
@@ -49,24 +51,37 @@ class PositionedConsumer(AssignedConsumer):
         """Commit and wait, retrying what may pass: everything returned so far, or records, or given offsets.
 
         An offset is that of the next record to read; a record commits everything up to and including itself.
-        Nothing is tried again after ``timeout`` seconds (default.api.timeout.ms).
+        Raises CommitError after ``timeout`` seconds (default.api.timeout.ms); the offsets may be committed later.
         """
         wanted = self._to_commit(offsets)
         deadline = time.monotonic() + (self.settings.api_timeout if timeout is None else timeout)
         while wanted:
-            try:
-                done = self.librdkafka.commit(offsets=to_librdkafka(wanted), asynchronous=False)
-                failed = next(
-                    (partition.error for partition in done or [] if partition.error is not None), None
-                )
-            except KafkaException as error:
-                failed = kafka_error(error)
+            failed = self._try_to_commit(wanted, deadline)
             if failed is None:
                 self._positions.committed(wanted)
                 return
             if not is_retriable(failed) or time.monotonic() >= deadline:
                 raise _commit_error(failed)
             time.sleep(_PAUSE_BETWEEN_TRIES)
+
+    def _try_to_commit(self, wanted: Offsets, deadline: float) -> KafkaError | None:
+        """Commit in a thread of its own: librdkafka's own wait for a cluster that is gone has no limit to set."""
+        outcome: Future[list[confluent_kafka.TopicPartition] | None] = Future()
+
+        def commit() -> None:
+            try:
+                outcome.set_result(self.librdkafka.commit(offsets=to_librdkafka(wanted), asynchronous=False))
+            except BaseException as error:
+                outcome.set_exception(error)
+
+        threading.Thread(target=commit, name="headrace-commit", daemon=True).start()
+        try:
+            done = outcome.result(max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            return KafkaError(KafkaError._TIMED_OUT, "no answer from the group's coordinator in time")
+        except KafkaException as error:
+            return kafka_error(error)
+        return next((partition.error for partition in done or [] if partition.error is not None), None)
 
     def commit_async(
         self, offsets: Offsets | Record[Any, Any] | Iterable[Record[Any, Any]] | None = None

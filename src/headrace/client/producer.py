@@ -32,6 +32,7 @@ from headrace.client.errors import (
     is_retriable,
     kafka_error,
 )
+from headrace.client.known_topics import KnownTopics
 from headrace.client.record import HeadersLike, RecordMetadata, header_list
 from headrace.client.serializers import Serializer, as_serializer
 from headrace.client.transaction import Transaction
@@ -53,14 +54,6 @@ OnDelivery = Callable[[RecordMetadata | None, DeliveryError | None], None]
 """Called once per record, in the producer's thread, with where it was written or why it was not."""
 
 _POLL_SECONDS = 0.1
-_COMING = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError._UNKNOWN_TOPIC,
-    }
-)
-"""What a broker says about a topic that it may be about to create."""
 _NATIVE = {"murmur2": "murmur2_random"}
 _LIBRDKAFKA_OWN = ("random", "consistent", "consistent_random", "murmur2_random", "fnv1a", "fnv1a_random")
 
@@ -81,7 +74,6 @@ class ProducerCore(Generic[K, V]):
         self._serialize_key = as_serializer(key_serializer, "key")
         self._serialize_value = as_serializer(value_serializer, "value")
         native, self._partitioner = _partitioner(self.settings.partitioner)
-        self._partition_counts: dict[str, tuple[int, float]] = {}
         self._partitioning = threading.Lock()
         self._process = os.getpid()
         try:
@@ -90,6 +82,7 @@ class ProducerCore(Generic[K, V]):
             )
         except (KafkaException, TypeError, ValueError) as error:
             raise config_error(error) from error
+        self.topics = KnownTopics(self.librdkafka, self.settings)
         self._closing = False
         self._closed = threading.Event()
         self._poller = threading.Thread(
@@ -100,11 +93,7 @@ class ProducerCore(Generic[K, V]):
 
     def knows_partitions(self, topic: str) -> bool:
         """Whether ``produce`` can place a record without asking a broker first."""
-        return self._partitioner is None or self._partition_counts.get(topic, (0, 0.0))[1] > time.monotonic()
-
-    def partition_count(self, topic: str) -> int:
-        count, until = self._partition_counts.get(topic, (0, 0.0))
-        return count if time.monotonic() < until else self._ask_partition_count(topic)
+        return self._partitioner is None or self.topics.is_fresh(topic)
 
     def prepare(
         self,
@@ -203,26 +192,9 @@ class ProducerCore(Generic[K, V]):
     def _place(self, topic: str, key: bytes | None, value: bytes | None) -> int:
         if self._partitioner is None:
             return -1
-        count = self.partition_count(topic)
+        count = self.topics.partition_count(topic)
         with self._partitioning:
             return self._partitioner.partition(topic, key, len(key or b"") + len(value or b""), count)
-
-    def _ask_partition_count(self, topic: str) -> int:
-        deadline = time.monotonic() + self.settings.max_block
-        while True:
-            try:
-                found = self.librdkafka.list_topics(
-                    topic, timeout=max(0.1, deadline - time.monotonic())
-                ).topics[topic]
-            except KafkaException as error:
-                raise broker_error(error, f"asking for the partitions of {topic}") from error
-            if found.error is None:
-                until = time.monotonic() + self.settings.metadata_max_age
-                self._partition_counts[topic] = len(found.partitions), until
-                return len(found.partitions)
-            if found.error.code() not in _COMING or time.monotonic() >= deadline:
-                raise broker_error(found.error, f"asking for the partitions of {topic}")
-            time.sleep(_POLL_SECONDS)
 
     def _refused(self, error: KafkaException, topic: str) -> ConfigError | BrokerError:
         cause = kafka_error(error)
@@ -231,6 +203,9 @@ class ProducerCore(Generic[K, V]):
                 "this producer has a transactional.id and sends only inside a transaction: "
                 "put the call into `with producer.transaction():`"
             )
+        if cause.code() in (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC):
+            # The same words as for a topic that was not known yet when the record was taken.
+            return DeliveryError(_not_acknowledged(topic, cause), cause.code())
         return broker_error(cause, f"sending to {topic}")
 
 
@@ -299,6 +274,8 @@ class Producer(ProducerCore[K, V]):
         timestamp: int | None = None,
     ) -> RecordMetadata:
         """Send and return when the record is acknowledged; raises DeliveryError when it is not."""
+        if self.topics.must_be_asked_for(topic):
+            self.topics.partition_count(topic)
         return self.send(
             topic, value, key=key, partition=partition, headers=headers, timestamp=timestamp
         ).result()
@@ -367,11 +344,16 @@ def _closed() -> ConfigError:
     return ConfigError("the producer is closed")
 
 
+def _not_acknowledged(topic: str, error: KafkaError) -> str:
+    return f"a record for {topic} was not acknowledged: {explain(error)}"
+
+
 def outcome(error: KafkaError | None, message: Message) -> tuple[RecordMetadata | None, DeliveryError | None]:
     topic = cast(str, message.topic())
     if error is not None:
-        text = f"a record for {topic} was not acknowledged: {explain(error)}"
-        return None, DeliveryError(text, error.code(), retriable=is_retriable(error))
+        return None, DeliveryError(
+            _not_acknowledged(topic, error), error.code(), retriable=is_retriable(error)
+        )
     offset = message.offset()
     return RecordMetadata(
         topic, cast(int, message.partition()), -1 if offset is None else offset, message.timestamp()[1]
