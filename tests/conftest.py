@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,10 @@ from hypothesis import HealthCheck, settings
 
 from headrace.testing.broker import BrokerThread
 from headrace.testing.topics import create_topic, unique_name
+
+# A script starts its background jobs with SIGINT ignored, and every program they start inherits that. Tests of Ctrl-C
+# rely on Python's own handler, here and, since a handler is not inherited, in the programs that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no reason to fail. In CI the examples are the same every time; elsewhere new ones are tried.
 settings.register_profile(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -199,3 +202,39 @@ def test_a_missing_extra_is_named(capsys, module, extra):
 def test_a_module_of_our_own_that_is_missing_is_a_bug_and_not_hidden():
     with pytest.raises(ModuleNotFoundError):
         frame.run(lambda: missing("headrace.no_such"))
+
+
+SWALLOWS = """
+import os, signal
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(100_000):
+        pass
+except BaseException:
+    pass
+"""
+
+
+def test_a_sigterm_in_the_middle_of_an_import_is_not_swallowed(tmp_path, monkeypatch):
+    (tmp_path / "swallows_what_is_raised.py").write_text(SWALLOWS)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)]
+
+    def command():
+        import swallows_what_is_raised  # noqa: F401
+
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            time.sleep(0.01)
+        return 0
+
+    assert frame.run(command) == Exit.TERMINATED
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)] == before
+
+
+def test_a_sigterm_in_an_import_that_never_ends_is_heeded_too(tmp_path, monkeypatch):
+    endless = "import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\nwhile True: time.sleep(0.01)\n"
+    (tmp_path / "never_ends.py").write_text(endless)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(frame, "_IMPORT_PATIENCE", 0.2)
+    assert frame.run(lambda: importlib.import_module("never_ends")) == Exit.TERMINATED

@@ -7,7 +7,9 @@ import os
 import signal
 import struct
 import sys
+import time
 from collections.abc import Callable
+from types import FrameType
 
 from headrace.cli.failure import Exit, Failure
 
@@ -15,6 +17,11 @@ _EXTRAS = {"h11": "services", "kazoo": "services"} | dict.fromkeys(
     ("grpc", "numpy", "pandas", "pyarrow", "pyspark"), "spark"
 )
 """Modules that the base install does not have, and the extra that brings them."""
+
+
+_IMPORT_PATIENCE = 5.0
+"""A module of the user's may never come back from its import."""
+_LOOK_AGAIN = 0.01
 
 
 class Terminated(BaseException):
@@ -26,11 +33,14 @@ def run(action: Callable[[], int]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that has no such character, or a name that is no text, shall not end a command.
         sys.stdout.reconfigure(errors="backslashreplace")
-    before = signal.signal(signal.SIGTERM, _terminate)
+    terminate = _Terminate()
+    before = {number: signal.signal(number, terminate) for number in (signal.SIGTERM, signal.SIGALRM)}
     try:
         return _guarded(action)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _guarded(action: Callable[[], int]) -> int:
@@ -71,8 +81,32 @@ def _guarded(action: Callable[[], int]) -> int:
     return code
 
 
-def _terminate(*_: object) -> None:
-    raise Terminated
+class _Terminate:
+    """The handler of SIGTERM, and of the alarm by which it looks again.
+
+    The import system swallows what is raised inside some of its steps, and a command begins with imports: a signal that
+    comes during one is heeded when it is over.
+    """
+
+    def __init__(self) -> None:
+        self._patience_ends: float | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self._patience_ends is None:
+            self._patience_ends = now + _IMPORT_PATIENCE
+        if _is_importing(frame) and now < self._patience_ends:
+            signal.setitimer(signal.ITIMER_REAL, _LOOK_AGAIN)
+            return
+        raise Terminated
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _say(sentence: str) -> None:
