@@ -1,4 +1,5 @@
-"""The Python provider: `--zookeeper host:port --name N [--port P --version V --group G --token T --heartbeat MS --direct]`.
+"""The Python provider: `--zookeeper host:port --name N [--port P --version V --group G --token T --heartbeat MS --tag T
+--direct --rest]`.
 
 Prints `READY port` once exported and ends in good order when its standard input does, or with `--wait signal` when it is
 told to: the counterpart of Java's `Provider`, with the same arguments.
@@ -23,23 +24,25 @@ def main() -> None:
     parser.add_argument("--heartbeat", type=int)
     parser.add_argument("--direct", action="store_true", help="call plain functions on the event loop")
     parser.add_argument("--wait", choices=["input", "signal"], default="input")
-    for option in ("--version", "--group", "--token"):
+    parser.add_argument("--rest", action="store_true", help="export over rest too")
+    for option in ("--version", "--group", "--token", "--tag"):
         parser.add_argument(option)
     args = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     address = f"zookeeper://{args.zookeeper}" if args.zookeeper else "N/A"
+    dubbo = ProtocolConfig(
+        name="dubbo",
+        port=args.port,
+        heartbeat=args.heartbeat,
+        dispatcher="direct" if args.direct else None,
+    )
     application = Bootstrap(
         "python-provider",
         registry=RegistryConfig(address=address),
-        protocol=ProtocolConfig(
-            name="dubbo",
-            port=args.port,
-            heartbeat=args.heartbeat,
-            dispatcher="direct" if args.direct else None,
-        ),
+        protocol=[ProtocolConfig(name="rest", port=-1), dubbo] if args.rest else dubbo,
     )
     for service in (AllTypes(args.name), Echo()):
-        application.service(service, version=args.version, group=args.group, token=args.token)
+        application.service(service, version=args.version, group=args.group, token=args.token, tag=args.tag)
     if args.wait == "signal":
         application.serve_forever()
         return

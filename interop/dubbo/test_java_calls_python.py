@@ -27,6 +27,31 @@ def test_every_check_passes_through_zookeeper(java: Any, python: Any, where: tup
         assert failed(outcome) == {}
 
 
+def test_every_check_passes_beside_a_rest_export_that_java_cannot_use(
+    java: Any, python: Any, where: tuple[str, str]
+) -> None:
+    with python.provider(*where, "--name", "both", "--rest"), java.consumer(*where) as consumer:
+        assert failed(consumer.ask("checks")) == {}
+
+
+def test_a_tagged_python_provider_serves_those_who_ask_for_its_tag(
+    java: Any, python: Any, where: tuple[str, str], eventually: Any
+) -> None:
+    with (
+        python.provider(*where, "--name", "plain") as plain,
+        python.provider(*where, "--name", "gray", "--tag", "gray"),
+        java.consumer(*where) as anybody,
+        java.consumer(*where, "--tag", "gray") as tagged,
+        java.consumer(*where, "--tag", "green") as unserved,
+    ):
+        eventually(lambda: set(tagged.ask("whoami 20")) == {"gray"})
+        eventually(lambda: set(anybody.ask("whoami 20")) == {"plain"})
+        eventually(lambda: set(unserved.ask("whoami 20")) == {"plain"})
+        plain.kill()
+        assert set(tagged.ask("whoami 20")) == {"gray"}
+        assert "gray" not in anybody.ask("whoami 3")
+
+
 def test_every_check_passes_when_called_directly(java: Any, python: Any) -> None:
     with (
         python.provider("--name", "alone") as provider,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 import uuid
 from collections import Counter
@@ -163,6 +165,65 @@ def test_a_generic_call_needs_no_classes(shared: Bootstrap) -> None:
     assert (answer["name"], answer["age"], answer["home"]["houseNumber"]) == ("Ann", 9, 3)
     with pytest.raises(JavaException, match="wrong"):
         generic.invoke("failRuntime", ["java.lang.String"], ["wrong"])
+
+
+def test_a_generic_call_finds_its_method_by_name_alone(shared: Bootstrap) -> None:
+    generic = ReferenceConfig(interface="headrace.interop.AllTypes", runtime=shared.runtime).get_generic()
+    assert generic.invoke("echoLong", None, [5]) == 5
+    answer = generic.invoke("echoPerson", None, [{"name": "Ann", "age": 9}])
+    assert isinstance(answer, dict)
+    assert answer["name"] == "Ann"
+    with pytest.raises(RpcException, match="Not unique method"):
+        generic.invoke("over", None, [5])
+
+
+def test_a_tagged_java_provider_serves_those_who_ask_for_its_tag(
+    java: Any, where: str, application: Bootstrap, eventually: Callable[..., None]
+) -> None:
+    with (
+        java.provider("--zookeeper", where, "--name", "plain"),
+        java.provider("--zookeeper", where, "--name", "gray", "--tag", "gray"),
+    ):
+        anybody, tagged = application.reference(AllTypes), application.reference(AllTypes, tag="gray")
+        assert {anybody.whoami() for _ in range(20)} == {"plain"}
+        assert {tagged.whoami() for _ in range(20)} == {"gray"}
+        with attach({"dubbo.tag": "green"}):
+            assert tagged.whoami() == "plain"
+
+
+INVOKED = [
+    (["echoString", '"g"'], 0, '"g"'),
+    (["over", "5"], 0, '"int 5"'),
+    (["over", '"five"'], 0, '"string five"'),
+    (["echoPeople", '[{"name": "Ann"}]'], 0, '"name":"Ann"'),
+    (["echoStrin", '"g"'], 1, "Did you mean 'echoString'?"),
+    (["echoString"], 1, "0 arguments were given, but the method is echoString(java.lang.String)."),
+    (["echoString", "5"], 1, "a text is expected for java.lang.String, not a whole number"),
+    (["over", "true"], 1, "Argument 1 of over("),
+    (["echoPerson", '{"nam": "Ann"}'], 1, "headrace.interop.Person has no field 'nam'. Did you mean 'name'?"),
+    (["echoPeople", '[{"nam": "Ann"}]'], 1, "has no field 'nam'"),
+    (
+        ["echoPerson", '{"home": {"houseNumbr": 3}}'],
+        1,
+        "home: headrace.interop.Address has no field 'houseNumbr'",
+    ),
+    (["echoColour", '"BLU"'], 1, "headrace.interop.Colour has no member 'BLU'. Did you mean 'BLUE'?"),
+]
+
+
+def test_a_call_is_compared_with_what_a_java_provider_published(
+    java: Any, where: str, zookeeper: ZooKeeperServer
+) -> None:
+    """Java would ignore an unknown field and answer with nulls."""
+    with java.provider("--zookeeper", where, "--metadata", zookeeper.connect_string, "--name", "java"):
+        for arguments, code, said in INVOKED:
+            command = ["services", "invoke", "headrace.interop.AllTypes", *arguments]
+            ended = subprocess.run(
+                [sys.executable, "-m", "headrace.cli", *command, "-r", f"zookeeper://{where}"],
+                capture_output=True,
+                text=True,
+            )
+            assert (ended.returncode, said in ended.stdout + ended.stderr) == (code, True), ended
 
 
 def test_the_version_group_and_token_come_from_the_registry(

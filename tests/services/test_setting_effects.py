@@ -147,7 +147,7 @@ class Clock:
 
 
 def values(effect: type) -> Iterator[tuple[str, str, str]]:
-    return (each for each in declared() if isinstance(EFFECTS[each[0]][each[1]], effect))
+    return (each for each in declared() if isinstance(EFFECTS[each[0]].get(each[1]), effect))
 
 
 SAMPLES = {"environment": "test", "serialization": "hessian2"}

@@ -18,6 +18,7 @@ from headrace.services.suggest import suggestion
 _WHOLE = ("int", "long", "short", "byte", "Integer", "Long", "Short", "Byte", "BigInteger")
 _FRACTIONS = ("float", "double", "Float", "Double", "BigDecimal")
 _PRIMITIVE = ("int", "long", "short", "byte", "float", "double", "boolean", "char")
+_JAVAS_OWN = ("java.", "javax.")  # described by their private fields, but never sent as objects
 _LISTS = re.compile(r"(java\.util\.\w*(List|Set|Collection|Queue)|java\.lang\.Iterable)$")
 _MAPS = re.compile(r"java\.util\.(concurrent\.)?\w*Map$")
 
@@ -113,7 +114,7 @@ class ServiceDefinition:
         if members and isinstance(value, str) and value not in members:
             return f"{base} has no member '{value}'.{suggestion(value, members)}"
         properties = (described or {}).get("properties")
-        if not properties:
+        if not properties or base.startswith(_JAVAS_OWN):
             return None
         if not isinstance(value, dict):
             return f"an object is expected for {base}, not {_json_kind_of(value)}."

@@ -3,13 +3,14 @@ package headrace.interop;
 import java.io.IOException;
 import java.net.ServerSocket;
 import org.apache.dubbo.config.ApplicationConfig;
+import org.apache.dubbo.config.MetadataReportConfig;
 import org.apache.dubbo.config.ProtocolConfig;
 import org.apache.dubbo.config.RegistryConfig;
 import org.apache.dubbo.config.ServiceConfig;
 
 /**
- * A Java provider of AllTypes and Echo: `--zookeeper host:port --name N [--port P --version V --group G --token T]`.
- * Prints `READY port` once exported and ends when its standard input does, or with `--wait signal` when it is told to.
+ * A Java provider of AllTypes and Echo: `--zookeeper host:port --name N [--port P --version V --group G --token T --tag T
+ * --metadata host:port]`. Prints `READY port` once exported and ends when its standard input does, or with `--wait signal` when it is told to.
  */
 public final class Provider {
     private Provider() {
@@ -52,6 +53,15 @@ public final class Provider {
         }
         if (options.has("token")) {
             config.setToken(options.get("token", null));
+        }
+        if (options.has("tag")) {
+            config.setTag(options.get("tag", null));
+        }
+        if (options.has("metadata")) {
+            MetadataReportConfig report = new MetadataReportConfig();
+            report.setAddress("zookeeper://" + options.get("metadata", ""));
+            report.setSyncReport(true);
+            config.setMetadataReportConfig(report);
         }
         config.export();
     }

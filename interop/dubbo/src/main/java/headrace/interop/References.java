@@ -61,6 +61,9 @@ final class References {
         if (options.has("group")) {
             config.setGroup(options.get("group", null));
         }
+        if (options.has("tag")) {
+            config.setTag(options.get("tag", null));
+        }
         if (options.has("loadbalance")) {
             config.setLoadbalance(options.get("loadbalance", null));
         }
