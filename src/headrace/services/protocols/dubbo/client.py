@@ -73,6 +73,7 @@ class ClientConnection(Connection):
                     Status.CHANNEL_INACTIVE,
                 )
             )
+            self._written.exception()  # those who waited may all have given up
         self._on_lost()
 
     async def written(self) -> None:

@@ -7,6 +7,7 @@ too large or too slow; of what comes while a request is served only a little is 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable
@@ -79,7 +80,8 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         if self._limits.tcp_keep_alive:
-            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            with contextlib.suppress(OSError):  # the client may be gone already
+                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if 0 < self._limits.max_connections <= len(self._registry):
             logger.error(
                 "Close connection from %s, cause: The server's connections are as many as max config %d",
