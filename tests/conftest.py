@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -74,7 +73,9 @@ def spark(tmp_path_factory):
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.fail("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless", pytrace=False)
     # Discovery runs the interpreter that the JVM finds by itself, and that is this variable's or plain python3.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from headrace.spark.interpreter import worker_python
+
+    os.environ["PYSPARK_PYTHON"] = worker_python(tmp_path_factory.mktemp("python"))
     session = (
         SparkSession.builder.master("local[2]")
         .appName("headrace-tests")

@@ -10,14 +10,15 @@ import uuid
 from pathlib import Path
 
 
-def replace_file(path: Path, text: str, *, durable: bool = True) -> None:
+def replace_file(path: Path, text: str, *, durable: bool = True, mode: int = 0o666) -> None:
     """Put ``text`` in the place of what the file held. ``durable`` also survives a power cut; do without it for
     numbers that are written again every moment.
     """
     # A name of its own, so that two writers never rename each other's draft.
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     try:
-        with open(draft, "x", encoding="utf-8") as file:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             if durable:
                 file.flush()

@@ -136,7 +136,7 @@ def _run(jobs: list[Job], wish: Wish) -> None:
                         job.condition, job.error = "failed", _sentence(error)
                 raise
             finally:
-                _stop(jobs)
+                _stop(jobs, session)
                 draw([job.report() for job in jobs], last=True, troubles=is_interrupted)
     finally:
         session.stop()
@@ -162,12 +162,26 @@ def _start(jobs: Sequence[Job], wish: Wish, session: _Session) -> None:
         for job in jobs:
             with _blaming(job, jobs):
                 check_topics(job.declaration)
-                job.running = start(job.declaration, job.state, session.get, once=wish.once)
+                job.running = start(
+                    job.declaration, job.state, session.get, once=wish.once, starts=session.starts
+                )
             job.condition = "running"
             job.watch_lag()
+            _wait_for_its_processes(job, session)
     except BaseException:
-        _stop(jobs)
+        _stop(jobs, session)
         raise
+
+
+def _wait_for_its_processes(job: Job, session: _Session) -> None:
+    """Before the next one is started: Spark gives each of its Python processes ten seconds, however busy the machine is."""
+    told = False
+    while session.starts.is_one_under_way and not job.state.is_asked_to_stop:
+        waits = job.report()["state"] == "waiting"
+        if waits and not told:
+            told = True
+            output.note(f"{job.declaration.name}: waiting for Spark to start its Python processes.")
+        time.sleep(_LOOK / 5)
 
 
 def _create_what_sinks_read(jobs: Sequence[Job]) -> None:
@@ -196,7 +210,12 @@ def _blaming(job: Job, jobs: Sequence[Job]) -> Iterator[None]:
         raise Failure(f"{told if len(jobs) == 1 else f'{job.file}: {told}'}.", code) from None
 
 
-def _stop(jobs: Sequence[Job]) -> None:
+def _stop(jobs: Sequence[Job], session: _Session) -> None:
+    with session.killed_if_slow():
+        _stop_all(jobs)
+
+
+def _stop_all(jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.running is not None and job.condition == "running":
             with suppress(*spark_errors()):  # Whoever ended this command may have ended Spark's process, too.
@@ -239,6 +258,8 @@ class _Session:
     """Spark, started when the first connector needs it: an HTTP endpoint does not."""
 
     def __init__(self, jobs: Sequence[Job], wish: Wish) -> None:
+        from headrace.connectors.query import Starts
+
         self._settings: dict[str, str] = {}
         for job in jobs:
             self._settings |= job.declaration.spark
@@ -246,6 +267,7 @@ class _Session:
         self._master = wish.master
         self._root = jobs[0].file.absolute().parent if wish.state is None else wish.state
         self._spark: Any = None
+        self.starts = Starts()
 
     def get(self) -> Any:
         if self._spark is None:
@@ -261,10 +283,21 @@ class _Session:
                 raise ConnectorError(str(error)) from None
         return self._spark
 
+    @contextmanager
+    def killed_if_slow(self) -> Iterator[None]:
+        if self._spark is None:
+            yield
+            return
+        from headrace.pipelines.session import killed_if_slow
+
+        with killed_if_slow(self._spark):
+            yield
+
     def stop(self) -> None:
         if self._spark is not None:
-            with suppress(*spark_errors()):
-                self._spark.stop()
+            from headrace.pipelines.session import close_session
+
+            close_session(self._spark)
 
 
 def _load(file: Path, bootstrap: str | None) -> Declaration:

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,9 @@ def check_project(
         settings = properties.from_arguments(conf, "--conf")
         if not offline:
             connect(run.bootstrap, command_config)
-        with tempfile.TemporaryDirectory() as scratch, _session(project, run, master, settings) as spark:
+        settings = _for_a_look(settings)
+        session = _session(project, run, master, settings, has_work=False)
+        with tempfile.TemporaryDirectory() as scratch, session as spark:
             try:
                 pipeline = prepare(project, spark, run, Path(scratch).as_uri())
             except ProjectBroken as broken:
@@ -148,7 +150,9 @@ def _fly(pipeline: Pipeline, wish: Wish, state: Any, afterwards: ExitStack) -> N
 
     from headrace.cli.pipeline_view import show
     from headrace.pipelines.runner import Runner
+    from headrace.pipelines.session import killed_if_slow
 
+    spark = pipeline.graph.spark
     runner = Runner(
         pipeline.steps,
         pipeline.run,
@@ -186,7 +190,8 @@ def _fly(pipeline: Pipeline, wish: Wish, state: Any, afterwards: ExitStack) -> N
         if ending == "stopped":
             output.note("Stopping the flows; what a batch has begun, the next run does again.")
         try:
-            runner.stop()
+            with killed_if_slow(spark) if ending == "stopped" else nullcontext():
+                runner.stop()
         except (Py4JError, OSError):  # Whoever ended this command may have ended Spark's process, too.
             if ending != "stopped":
                 raise
@@ -213,12 +218,20 @@ def _run_of(
     return Run(bootstrap, connection, project.name, version, start)
 
 
-@contextmanager
-def _session(project: Project, run: Run, master: str, conf: Mapping[str, str]) -> Iterator[Any]:
-    from py4j.protocol import Py4JError
+def _for_a_look(settings: Mapping[str, str]) -> dict[str, str]:
+    """Spark only analyses queries: nothing of it lives long enough for what makes a long run fast."""
+    from headrace.pipelines.session import SHORT_LIVED
 
+    option = "spark.driver.extraJavaOptions"
+    return {**settings, option: f"{SHORT_LIVED} {settings.get(option, '')}".strip()}
+
+
+@contextmanager
+def _session(
+    project: Project, run: Run, master: str, conf: Mapping[str, str], *, has_work: bool = True
+) -> Iterator[Any]:
     from headrace.pipelines.context import BOOTSTRAP
-    from headrace.pipelines.session import open_session
+    from headrace.pipelines.session import close_session, kill_session, open_session
 
     settings = {**project.spec.configuration, BOOTSTRAP: run.bootstrap, **conf}
     if sys.stderr.isatty():
@@ -227,8 +240,7 @@ def _session(project: Project, run: Run, master: str, conf: Mapping[str, str]) -
     try:
         yield spark
     finally:
-        with suppress(Py4JError, OSError):  # Whoever ended this command may have ended Spark's process, too.
-            spark.stop()
+        (close_session if has_work else kill_session)(spark)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from headrace.connectors import catalogue
 from headrace.connectors.base import Connector, PolledSource, Running, Service, Sink, Source, SparkSource
 from headrace.connectors.config import Declaration
 from headrace.connectors.errors import ConnectorError, one_line
-from headrace.connectors.query import Query
+from headrace.connectors.query import Query, Starts
 from headrace.connectors.state import State
 from headrace.connectors.topic import (
     Run,
@@ -109,9 +109,15 @@ def _telling(connector: Connector) -> Iterator[None]:
 
 
 def start(
-    declaration: Declaration, state: State, spark: Callable[[], SparkSession], *, once: bool = False
+    declaration: Declaration,
+    state: State,
+    spark: Callable[[], SparkSession],
+    *,
+    once: bool = False,
+    starts: Starts | None = None,
 ) -> Running:
-    """Start a connector; the caller holds the state's lock. ``once`` ends when what is there now is done."""
+    """Start a connector; the caller holds the state's lock. ``once`` ends when what is there now is done; ``starts`` is
+    shared by all connectors of a session."""
     connector, topic = declaration.connector, declaration.topic
     if isinstance(topic, TopicOut):
         create_topics(topic)
@@ -124,7 +130,7 @@ def start(
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{declaration.run.every * 1000:.0f} milliseconds")
-    return Query(writer.start, connector, declaration.run.retry_for, state.waiting)
+    return Query(writer.start, connector, declaration.run.retry_for, state.waiting, starts or Starts())
 
 
 def _writer(spark: SparkSession, declaration: Declaration, state: State) -> DataStreamWriter:

@@ -26,10 +26,12 @@ from headrace.pipelines.progress import FlowStatus, Meter, waits_for_the_clock
 from headrace.pipelines.resolve import Step
 from headrace.pipelines.settling import settle
 from headrace.pipelines.source import group_of
-from headrace.pipelines.spark_errors import is_transient, sentence
+from headrace.pipelines.spark_errors import is_busy, is_transient, sentence
 from headrace.pipelines.tables import Tables, quoted_name
+from headrace.spark.retrying import delay
 
-_FIRST_DELAY, _LONGEST_DELAY = 1.0, 30.0
+_PATIENCE_WHILE_BUSY = 12
+"""So much longer a run waits for its own machine than for a cluster: it only has to be quiet for a moment."""
 
 
 class FlowFailed(PipelineError):
@@ -143,7 +145,7 @@ class Runner:
                 flight.query.stop()
                 self._ended(flight)
             elif is_active:
-                self._tell_absence(flight)
+                self._tell_what_it_does(flight)
             else:
                 self._ended(flight)
         elif flight.work is not None:
@@ -155,13 +157,13 @@ class Runner:
             except PySparkException as error:
                 raise self._failed(flight, "cannot start", error) from error
 
-    def _tell_absence(self, flight: Flight) -> None:
-        """Spark itself waits for a cluster that is away, without a word."""
+    def _tell_what_it_does(self, flight: Flight) -> None:
+        """Spark itself waits for a cluster that is away, and for its Python processes, without a word."""
         absence = f"the cluster at {self.run.bootstrap} does not answer"
         if flight.group is not None and self._lags.is_cluster_away:
             flight.status.state, flight.status.error = "waiting", absence
             return
-        flight.status.state = "running"
+        flight.status.state = "starting" if flight.is_setting_out else "running"
         if flight.status.error == absence:
             flight.status.error = None
 
@@ -206,7 +208,7 @@ class Runner:
             assert isinstance(step.target, TableOutput)
             flight.query = writer.toTable(quoted_name(step.target.name))
         flight.query_id = str(flight.query.id) if isinstance(step.target, Sink) else None
-        flight.status.state = "running"
+        flight.status.state = "starting"
 
     def _ended(self, flight: Flight) -> None:
         error = flight.query.exception()
@@ -219,11 +221,12 @@ class Runner:
         flight.status.error = sentence(error)
         now = time.monotonic()
         flight.failing_since = flight.failing_since if flight.failures else now
-        if not is_transient(error) or now - flight.failing_since > self.patience:
+        patience = self.patience * (_PATIENCE_WHILE_BUSY if is_busy(error) else 1)
+        if not is_transient(error) or now - flight.failing_since > patience:
             raise self._failed(flight, "failed", error)
         flight.status.state = "waiting"
         flight.status.restarts += 1
-        flight.again_at = now + min(_FIRST_DELAY * 2**flight.failures, _LONGEST_DELAY)
+        flight.again_at = now + delay(flight.failures)
         flight.failures += 1
 
     def _computed(self, flight: Flight) -> None:

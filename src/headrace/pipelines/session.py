@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -15,7 +17,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headrace.pipelines.masters import check_master, why
+from headrace.spark import interpreter
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+"""Options of a JVM that ends before thorough compilation pays."""
+_PATIENCE = 5.0
+"""Seconds in which Spark may end what it does; then its process is killed. Whatever it was doing, the next run finds what a
+crash would have left, and goes on from there."""
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -33,9 +41,14 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
         # Over TCP every task of a Python source waits 40 ms for an acknowledgement that the kernel delays.
         "spark.python.unix.domain.socket.enabled": "true",
     }
+    directory = root / ".headrace"
+    directory.mkdir(exist_ok=True)
     # Spark looks for data sources with the interpreter this names, and runs the workers with it.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Of the JVM that only puts Spark's command line together.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", SHORT_LIVED)
     if master.startswith("local"):
+        interpreter.use(directory)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.builder.appName(name).master(master)
@@ -49,18 +62,57 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
     logging.getLogger().addFilter(_is_not_of_py4j)
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    directory = root / ".headrace"
-    directory.mkdir(exist_ok=True)
     log = directory / "spark.log"
     try:
-        with _speaking_to(log):
+        with _speaking_to(log), _own_interrupt():
             return builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
         raise why(error, log) from error
 
 
+def close_session(spark: SparkSession) -> None:
+    with killed_if_slow(spark), suppress(Py4JError, OSError):  # its process may be gone already
+        spark.stop()
+
+
+def kill_session(spark: SparkSession) -> None:
+    """For one that has nothing to finish."""
+    _kill(spark)
+    close_session(spark)  # which forgets it, so that another one may be opened here
+
+
+@contextmanager
+def killed_if_slow(spark: SparkSession) -> Iterator[None]:
+    """Around calls that end something: on a busy machine they may take minutes, and who has asked for the end waits."""
+    timer = threading.Timer(_PATIENCE, _kill, [spark])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _kill(spark: SparkSession) -> None:
+    """End the JVM of this process; one that somebody else has started is left alone."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    if process is not None:
+        process.kill()
+
+
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     return record.module != "java_gateway"
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Ctrl-C stays what it was: PySpark would ask the JVM to cancel its jobs first, and wait for the answer."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -14,6 +14,8 @@ _PLACE = re.compile(r"\s*[;(]?\s*\(?line \d+,? pos \d+\)?;?")
 _ENDED_QUERY = re.compile(r"^\[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: ")
 _JAVA_CAUSE = re.compile(r"^(?:Caused by: )?(?:[a-z][\w]*\.)+(?P<kind>[A-Z]\w*): (?P<message>.+)$")
 
+TOO_BUSY = "Spark did not get one of its Python processes started within the 10 s it allows: this machine is too busy."
+_BUSY = "worker failed to connect back"
 _TRANSIENT = (
     "BrokerUnavailable",
     "LEADER_NOT_AVAILABLE",
@@ -27,7 +29,7 @@ _TRANSIENT = (
     "_TIMED_OUT",
     "_ALL_BROKERS_DOWN",
     "Connection refused",
-    "worker failed to connect back",
+    _BUSY,
     # A transaction that was open for too long, as on a machine that slept: nothing of its batch was written.
     "were aborted before they could be committed",
     "took over its transaction",
@@ -55,6 +57,8 @@ def sentence(error: BaseException) -> str:
             "An aggregation in output mode append needs an end: give its time column a withWatermark(…), or write it "
             "to a table (hp.table), which is updated by key."
         )
+    if is_busy(error):
+        return TOO_BUSY
     if FAILED in text:
         reason = text.partition(FAILED)[2].splitlines()[0]
         return f"A row stopped the flow: {_STATE.sub('', reason).strip()}."
@@ -94,6 +98,11 @@ def _clean(text: str) -> str:
 
 def _ended(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether this machine was too busy for Spark, which says nothing about the flow."""
+    return _BUSY in str(error)
 
 
 def is_transient(error: BaseException) -> bool:
