@@ -102,7 +102,10 @@ def run_project(wish: Wish) -> None:
                 raise Failure(_all(broken.problems)) from None
             except BaseException as error:
                 if state.read()["state"] == "starting":
-                    state.write(project.name, "failed", [], error=str(error))
+                    if isinstance(error, Exception):
+                        state.write(project.name, "failed", [], error=str(error))
+                    else:  # Ctrl-C or SIGTERM
+                        state.write(project.name, "stopped", [])
                 raise
 
 

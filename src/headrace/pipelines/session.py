@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -71,7 +72,8 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
 
 
 def close_session(spark: SparkSession) -> None:
-    with killed_if_slow(spark), suppress(Py4JError, OSError):  # its process may be gone already
+    # Its process may be gone already, which PySpark would warn of.
+    with killed_if_slow(spark), suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore"):
         spark.stop()
 
 
