@@ -1,7 +1,7 @@
 """Where the bytes of a connection arrive, and frames are read in place.
 
 A frame must lie in one piece, so a large one would be copied again and again while its buffer grows. Instead the buffer of a
-frame beyond LARGE is a range of addresses as long as the frame, asked of the kernel, which gives it memory page by page as
+frame beyond STEP is a range of addresses as long as the frame, asked of the kernel, which gives it memory page by page as
 bytes are written there: a client that announces much and sends nothing costs nothing. How far the range may be used is
 `paid`, which grows with the bytes that arrive.
 """
