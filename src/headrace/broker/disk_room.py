@@ -43,6 +43,8 @@ class DiskRoom:
                 await self._look()
             except StoreError as error:
                 log.info("the cluster cannot be told of the room on this broker's disk: %s", error)
+            except Exception:
+                log.exception("looking for room on this broker's disk failed")
 
     async def _look(self) -> None:
         full = self._environment.full_directories
