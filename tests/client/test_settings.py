@@ -53,7 +53,23 @@ def test_at_most_once_neither_waits_nor_retries() -> None:
             "choose at_most_once, at_least_once",
         ),
         (lambda: Producer(SERVERS, request_required_acks=1), "removed from Kafka: use acks"),
-        (lambda: Producer(SERVERS, linger_mss=1), 'No such configuration property: "linger.mss"'),
+        (
+            lambda: Producer(SERVERS, linger_mss=1),
+            "No such configuration property: \"linger.mss\". Did you mean 'linger.ms'",
+        ),
+        (lambda: Consumer(SERVERS, max_poll_record=1), "Did you mean 'max.poll.records'"),
+        (
+            lambda: Producer(SERVERS, sasl_jaas_config="com.acme.Own required;"),
+            "Own, which is Java code; use PLAIN",
+        ),
+        (
+            lambda: Producer(SERVERS, ssl_truststore_location="/t.jks"),
+            "the trust store /t.jks is JKS; write it as PEM",
+        ),
+        (
+            lambda: Consumer(SERVERS, group_id="g", partition_assignment_strategy="com.acme.Own"),
+            "the assignor com.acme.Own is Java code",
+        ),
         (lambda: Producer(SERVERS, max_block_ms="soon"), "max.block.ms is 'soon'"),
         (lambda: Producer(SERVERS, retries="many"), "retries is 'many': it must be a whole number"),
         (lambda: Producer(SERVERS, buffer_memory="lots"), "buffer.memory is 'lots'"),
@@ -93,6 +109,37 @@ def test_consumers_take_javas_names() -> None:
     assert settings.incremental
     assert settings.max_poll_records == 500
     assert settings.auto_commit
+
+
+def test_a_login_and_certificates_come_under_javas_names() -> None:
+    java = {
+        "bootstrap.servers": SERVERS,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="ann" password="a\\"b";',
+        "ssl.truststore.location": "/ca.pem",
+        "ssl.truststore.type": "PEM",
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    expected = {
+        "bootstrap.servers": SERVERS,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "ann",
+        "sasl.password": 'a"b',
+        "ssl.ca.location": "/ca.pem",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+    assert connection_settings(java) == expected
+    assert expected.items() <= producer_settings(java, {}, None).librdkafka.items()
+
+
+@pytest.mark.parametrize("name", ["sticky", "org.apache.kafka.clients.consumer.StickyAssignor"])
+def test_sticky_is_librdkafkas_cooperative_sticky(name: str) -> None:
+    settings = consumer_settings(SERVERS, {"group_id": "g", "partition_assignment_strategy": name}, None)
+    assert settings.librdkafka["partition.assignment.strategy"] == "cooperative-sticky"
+    assert settings.incremental
 
 
 def test_a_consumer_without_a_group_commits_nothing() -> None:

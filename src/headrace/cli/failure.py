@@ -34,7 +34,7 @@ class Misuse(Failure):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A phrase naming the nearest known name, ready to be put behind a sentence; empty when none is near."""
-    from difflib import get_close_matches
+    from headrace.java_names import nearest
 
-    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    near = nearest(name, known)
+    return f" Did you mean '{near}'?" if near else ""

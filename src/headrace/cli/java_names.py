@@ -6,10 +6,10 @@ that Kafka has removed, each with its successor. What it does not know it hands 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from headrace import java_names
 from headrace.cli.failure import Failure
 
 Settings = dict[str, str]
@@ -24,14 +24,18 @@ class Translation:
 def translate(properties: Settings) -> Translation:
     """Raises Failure for a setting that librdkafka cannot honour and that must not be dropped in silence."""
     result = Translation()
-    for name, value in _with_successors(properties, result.notes).items():
-        if name in _RENAMED:
-            result.settings[_RENAMED[name]] = value
-        elif name in _CONVERTED:
-            result.settings.update(_CONVERTED[name](value))
-        elif not _means_nothing_here(name):
-            result.settings[name] = value
-    _translate_stores(result.settings)
+    try:
+        for name, value in _with_successors(properties, result.notes).items():
+            if name in _RENAMED:
+                result.settings[_RENAMED[name]] = value
+            elif name in _CONVERTED:
+                result.settings.update(_CONVERTED[name](value))
+            elif not _means_nothing_here(name):
+                result.settings[name] = value
+        java_names.replace_stores(result.settings)
+    except java_names.SettingRefused as refused:
+        text = str(refused)
+        raise Failure(f"{text[0].upper() if text.startswith('the ') else text[0]}{text[1:]}.") from None
     return result
 
 
@@ -93,9 +97,7 @@ def _with_successors(properties: Settings, notes: list[str]) -> Settings:
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "max.request.size": "message.max.bytes",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-    "ssl.truststore.certificates": "ssl.ca.pem",
+    **java_names.PEM_NAMES,
 }
 
 
@@ -109,19 +111,10 @@ def _buffer_memory(value: str) -> Settings:
     return {"queue.buffering.max.kbytes": str(max(1, int(value) // 1024))}
 
 
-def _endpoint_identification(value: str) -> Settings:
-    return {"ssl.endpoint.identification.algorithm": value.strip() or "none"}
-
-
 _PARTITIONERS = {
     "defaultpartitioner": "murmur2_random",
     "uniformstickypartitioner": "random",
     "roundrobinpartitioner": "random",
-}
-_ASSIGNORS = {
-    "rangeassignor": "range",
-    "roundrobinassignor": "roundrobin",
-    "cooperativestickyassignor": "cooperative-sticky",
 }
 
 
@@ -134,83 +127,19 @@ def _partitioner(value: str) -> Settings:
     return {"partitioner": known}
 
 
-def _assignors(value: str) -> Settings:
-    chosen = []
-    for name in (part.strip() for part in value.split(",") if part.strip()):
-        assignor = _ASSIGNORS.get(name.rpartition(".")[2].lower(), name)
-        if "." in assignor or assignor.lower() == "stickyassignor":
-            raise Failure(
-                f"The assignor {name} is not available here; use range, roundrobin or cooperative-sticky."
-            )
-        chosen.append(assignor)
-    return {"partition.assignment.strategy": ",".join(chosen)}
-
-
-_JAAS_MODULE = re.compile(r"^\s*([\w.$]+)\s+\w+\s*(.*?);?\s*$", re.DOTALL)
-_JAAS_OPTION = re.compile(r'(\w+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|([^\s";]+))')
-
-
-def _jaas(value: str) -> Settings:
-    match = _JAAS_MODULE.match(value)
-    if match is None:
-        raise Failure(
-            'sasl.jaas.config cannot be read; it looks like \'<module> required username="…" password="…";\'.'
-        )
-    options = {
-        m[1]: m[3] if m[3] is not None else re.sub(r"\\(.)", r"\1", m[2])
-        for m in _JAAS_OPTION.finditer(match[2])
-    }
-    module = match[1].rpartition(".")[2]
-    if module in ("PlainLoginModule", "ScramLoginModule"):
-        return {"sasl.username": options.get("username", ""), "sasl.password": options.get("password", "")}
-    if module == "Krb5LoginModule":
-        names = {"principal": "sasl.kerberos.principal", "keyTab": "sasl.kerberos.keytab"}
-        return {names[key]: text for key, text in options.items() if key in names}
-    if module == "OAuthBearerLoginModule":
-        names = {"clientId": "sasl.oauthbearer.client.id", "clientSecret": "sasl.oauthbearer.client.secret"}
-        return {names[key]: text for key, text in options.items() if key in names}
-    raise Failure(
-        f"sasl.jaas.config names the login module {module}, which is Java code; use PLAIN, SCRAM or GSSAPI."
-    )
-
-
 _CONVERTED: dict[str, Callable[[str], Settings]] = {
     "buffer.memory": _buffer_memory,
-    "partition.assignment.strategy": _assignors,
+    "partition.assignment.strategy": lambda value: {
+        "partition.assignment.strategy": java_names.assignors(value.split(","))
+    },
     "partitioner.class": _partitioner,
     "receive.buffer.bytes": _buffer_size("socket.receive.buffer.bytes"),
-    "sasl.jaas.config": _jaas,
+    "sasl.jaas.config": java_names.login,
     "send.buffer.bytes": _buffer_size("socket.send.buffer.bytes"),
-    "ssl.endpoint.identification.algorithm": _endpoint_identification,
+    "ssl.endpoint.identification.algorithm": lambda value: {
+        "ssl.endpoint.identification.algorithm": java_names.endpoint_identification(value)
+    },
 }
-
-
-# --- key stores ---
-
-
-def _translate_stores(settings: Settings) -> None:
-    """Java keeps certificates in stores; librdkafka wants PEM, or PKCS#12 for the client's own key."""
-    trust = settings.pop("ssl.truststore.location", None)
-    trust_type = settings.pop("ssl.truststore.type", "JKS").upper()
-    settings.pop("ssl.truststore.password", None)
-    if trust is not None:
-        if trust_type != "PEM":
-            raise Failure(
-                f"The trust store {trust} is {trust_type}; write it as PEM "
-                f"(keytool -exportcert -rfc -keystore {trust} -alias … > ca.pem) and set ssl.ca.location=ca.pem."
-            )
-        settings["ssl.ca.location"] = trust
-    key_type = settings.pop("ssl.keystore.type", "JKS").upper()
-    store = settings.get("ssl.keystore.location")
-    if store is None or key_type == "PKCS12":
-        return
-    if key_type != "PEM":
-        raise Failure(
-            f"The key store {store} is {key_type}; convert it (keytool -importkeystore -srckeystore {store} "
-            "-destkeystore client.p12 -deststoretype PKCS12) and set ssl.keystore.type=PKCS12."
-        )
-    del settings["ssl.keystore.location"]
-    settings["ssl.certificate.location"] = settings["ssl.key.location"] = store
 
 
 # --- settings of the JVM ---
@@ -249,18 +178,4 @@ def _means_nothing_here(name: str) -> bool:
 
 def known_names() -> set[str]:
     """Names worth offering when librdkafka knows none of the kind."""
-    return {*_COMMON, *_RENAMED, *_CONVERTED, *_SUCCESSORS.values()}
-
-
-_COMMON = {
-    "acks", "allow.auto.create.topics", "auto.commit.interval.ms", "auto.offset.reset", "batch.size",
-    "bootstrap.servers", "client.dns.lookup", "client.id", "client.rack", "compression.type",
-    "connections.max.idle.ms", "delivery.timeout.ms", "enable.auto.commit", "enable.idempotence",
-    "fetch.max.bytes", "fetch.min.bytes", "group.id", "group.instance.id", "group.protocol",
-    "heartbeat.interval.ms", "isolation.level", "linger.ms", "max.in.flight.requests.per.connection",
-    "max.partition.fetch.bytes", "max.poll.interval.ms", "metadata.max.age.ms", "reconnect.backoff.max.ms",
-    "reconnect.backoff.ms", "request.timeout.ms", "retries", "retry.backoff.ms", "sasl.mechanism",
-    "sasl.password", "sasl.username", "security.protocol", "session.timeout.ms", "ssl.ca.location",
-    "ssl.certificate.location", "ssl.key.location", "ssl.key.password", "ssl.keystore.location",
-    "ssl.keystore.password", "ssl.truststore.location", "transactional.id",
-}  # fmt: skip
+    return {*java_names.COMMON, *_RENAMED, *_CONVERTED, *_SUCCESSORS.values()}

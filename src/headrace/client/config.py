@@ -7,6 +7,7 @@ librdkafka has another name or default than Kafka's Java client, Kafka's wins.
 from __future__ import annotations
 
 import logging
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Literal
 
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace import java_names
 from headrace.client.errors import ConfigError, explain, kafka_error
 from headrace.client.repeats import Repeats
 
@@ -145,8 +147,10 @@ def log_error(error: KafkaError) -> None:
 
 def config_error(cause: Exception) -> ConfigError:
     """What librdkafka, or its Python side, says about a wrong setting, as a sentence."""
-    text = kafka_error(cause).str() if isinstance(cause, KafkaException) else str(cause)
-    return ConfigError(text.rstrip("."))
+    text = (kafka_error(cause).str() if isinstance(cause, KafkaException) else str(cause)).rstrip(".")
+    unknown = re.search(r'No such configuration property: "([^"]+)"', text)
+    near = java_names.nearest(unknown[1], _KNOWN) if unknown is not None else None
+    return ConfigError(text if near is None else f"{text}. Did you mean {near!r}?")
 
 
 def merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
@@ -170,7 +174,22 @@ def merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
         raise ConfigError('bootstrap.servers is missing: name at least one broker, as in "localhost:9092"')
     if isinstance(servers, list | tuple):
         settings["bootstrap.servers"] = ",".join(map(str, servers))
-    return {name: value for name, value in settings.items() if value is not None}
+    return _in_librdkafkas_names({name: value for name, value in settings.items() if value is not None})
+
+
+def _in_librdkafkas_names(settings: dict[str, object]) -> dict[str, object]:
+    """How to be let in, as the Java client's settings say it, in librdkafka's."""
+    java = {name: str(settings.pop(name)) for name in list(settings) if name in _JAVA}
+    try:
+        if "sasl.jaas.config" in java:
+            settings.update(java_names.login(java.pop("sasl.jaas.config")))
+        java_names.replace_stores(java)
+    except java_names.SettingRefused as refused:
+        raise ConfigError(str(refused)) from None
+    if "ssl.endpoint.identification.algorithm" in java:
+        name = "ssl.endpoint.identification.algorithm"
+        java[name] = java_names.endpoint_identification(java[name])
+    return {**settings, **{java_names.PEM_NAMES.get(name, name): value for name, value in java.items()}}
 
 
 def _as_librdkafka(settings: Mapping[str, object], own: tuple[str, ...]) -> dict[str, object]:
@@ -224,10 +243,11 @@ def _check_delivery(delivery: str | None) -> None:
 
 def _assignors(settings: dict[str, object]) -> str:
     given = settings.get("partition.assignment.strategy", "")
-    names = [
-        str(name).strip() for name in (given if isinstance(given, list | tuple) else str(given).split(","))
-    ]
-    chosen = ",".join(_ASSIGNORS.get(name.rpartition(".")[2], name) for name in names if name)
+    names = [str(name) for name in (given if isinstance(given, list | tuple) else str(given).split(","))]
+    try:
+        chosen = java_names.assignors(names)
+    except java_names.SettingRefused as refused:
+        raise ConfigError(str(refused)) from None
     if chosen:
         settings["partition.assignment.strategy"] = chosen
     return chosen
@@ -268,11 +288,25 @@ _PRODUCER_NAMES = {
     "partitioner.class": "partitioner",
 }
 _CONSUMER_NAMES = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
-_ASSIGNORS = {
-    "RangeAssignor": "range",
-    "RoundRobinAssignor": "roundrobin",
-    "CooperativeStickyAssignor": "cooperative-sticky",
-}
+_JAVA = frozenset(
+    {
+        "sasl.jaas.config",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.keystore.location",
+        "ssl.keystore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+        *java_names.PEM_NAMES,
+    }
+)
+_KNOWN = (
+    java_names.COMMON
+    | _PRODUCER_NAMES.keys()
+    | _CONSUMER_NAMES.keys()
+    | _JAVA
+    | {"default.api.timeout.ms", "max.block.ms", "max.poll.records", "partition.assignment.strategy"}
+)
 _REMOVED = {
     "metadata.broker.list": "bootstrap.servers",
     "broker.list": "bootstrap.servers",

@@ -6,17 +6,17 @@ Names are those of Kafka's Java client, because jobs bring them along; the few t
 
 from __future__ import annotations
 
-import re
 import ssl
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headrace.java_names import jaas_options
+
 PREFIX = "kafka."
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_JAAS_OPTION = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([^\s;]+))')
 
 
 class SettingsError(ValueError):
@@ -123,7 +123,7 @@ def _login(found: Mapping[str, str]) -> Login:
         raise SettingsError(
             f"kafka.sasl.mechanism is {mechanism}; this source speaks {', '.join(_MECHANISMS)}: set one of them."
         )
-    jaas = _jaas(found.get("sasl.jaas.config", ""))
+    jaas = jaas_options(found.get("sasl.jaas.config", ""))
     username = found.get("sasl.username", jaas.get("username"))
     password = found.get("sasl.password", jaas.get("password"))
     if username is None or password is None:
@@ -132,13 +132,6 @@ def _login(found: Mapping[str, str]) -> Login:
             '(… LoginModule required username="…" password="…";), or kafka.sasl.username and kafka.sasl.password.'
         )
     return Login(mechanism, username, password)
-
-
-def _jaas(text: str) -> dict[str, str]:
-    options = {}
-    for name, double, single, bare in _JAAS_OPTION.findall(text):
-        options[name] = re.sub(r"\\(.)", r"\1", double or single or bare)
-    return options
 
 
 def _tls(found: Mapping[str, str]) -> Tls:
