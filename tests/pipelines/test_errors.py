@@ -24,7 +24,11 @@ def test_a_flow_that_would_fail_again_is_not_started_again():
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("Python worker failed to connect back.", "Python worker failed to connect back."),
+        ("The disk is full.", "The disk is full."),
+        (
+            "Python worker failed to connect back.",
+            "Spark did not get one of its Python processes started within the 10 s it allows: this machine is too busy.",
+        ),
         ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", "Division by zero."),
     ],
 )
