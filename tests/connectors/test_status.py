@@ -91,7 +91,8 @@ def test_a_sink_may_read_what_a_source_beside_it_creates(connect, bootstrap, tmp
     assert "does not have" in connect("run", "out.toml", "-b", bootstrap, code=1)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_source_and_a_sink_of_its_new_topic_run_together(connect, bootstrap, tmp_path, read_all):
     topic = f"new-{uuid.uuid4().hex[:8]}"
     (tmp_path / "in").mkdir()
