@@ -64,4 +64,4 @@ def tool(bootstrap: str) -> Tool:
     return call
 
 
-_TOOLS_WITHOUT_BOOTSTRAP = {"ProducerPerformance", "ClusterTool", "kafka.tools.DumpLogSegments"}
+_TOOLS_WITHOUT_BOOTSTRAP = {"ProducerPerformance", "ClusterTool", "DumpLogSegments"}

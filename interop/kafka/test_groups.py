@@ -105,7 +105,7 @@ def test_kafkas_dump_tool_reads_the_records_of_both_protocols(
         for protocol in ("classic", "consumer"):
             _read(JAVA_CLIENT, broker.address, "dumped", f"dumped-{protocol}", protocol, 10)
     logs = [str(path) for path in sorted(data.glob("__consumer_offsets-0/*.log"))]
-    shown = tool("kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", ",".join(logs))
+    shown = tool("DumpLogSegments", "--offsets-decoder", "--files", ",".join(logs))
     for kind in (
         '"type":"1","data":{"group":"dumped-classic","topic":"dumped","partition":0}',
         '"type":"2","data":{"group":"dumped-classic"}',

@@ -47,12 +47,12 @@ def test_console_producer_and_consumer_carry_keys_headers_and_values(
 ) -> None:
     broker.create("console", 1)
     lines = "".join(f"h1:v{number},h2:w\tkey{number}\tvalue {number}\n" for number in range(100))
-    properties = ["--property", "parse.key=true", "--property", "parse.headers=true"]
+    properties = ["--reader-property", "parse.key=true", "--reader-property", "parse.headers=true"]
     tool("ConsoleProducer", "--topic", "console", "--compression-codec", "zstd", *properties, stdin=lines)
     printed = [
         part
         for name in ("key", "headers", "partition", "offset")
-        for part in ("--property", f"print.{name}=true")
+        for part in ("--formatter-property", f"print.{name}=true")
     ]
     consumer = ["consumer.ConsoleConsumer", "--topic", "console", "--max-messages", "100", *printed]
     by_partition = tool(*consumer, "--partition", "0", "--offset", "earliest")

@@ -61,7 +61,7 @@ def test_sparse_indexes_have_entries_and_pass_the_sanity_check(tool: Tool, stopp
 
 
 def _dump(tool: Tool, *arguments: str) -> str:
-    return tool("kafka.tools.DumpLogSegments", *arguments, limit=180)
+    return tool("DumpLogSegments", *arguments, limit=180)
 
 
 def _no_complaint(shown: str) -> None:

@@ -204,7 +204,9 @@ def test_kafkas_transactions_tool_lists_describes_finds_and_aborts(unverified: R
         return [line.split() for line in output.splitlines() if line.strip()]
 
     unverified.create("tool")
-    producer = Producer({"bootstrap.servers": unverified.address, "transactional.id": "tool-id"})
+    # Longer than the tools may take to start on a busy machine: it must be open until they have looked.
+    settings = {"transactional.id": "tool-id", "transaction.timeout.ms": 600_000}
+    producer = Producer({"bootstrap.servers": unverified.address, **settings})
     producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce("tool", b"open")
@@ -234,7 +236,7 @@ def test_kafkas_features_tool_switches_the_transaction_protocol(
             return finish([*command, "--bootstrap-server", running.address, *arguments])
 
         def level() -> int:
-            match = re.search(r"transaction\.version\t.*FinalizedVersionLevel: (\d)", tool("describe"))
+            match = re.search(r"transaction\.version\s.*FinalizedVersionLevel: (\d)", tool("describe"))
             assert match is not None
             return int(match[1])
 
