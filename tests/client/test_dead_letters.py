@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -113,6 +114,24 @@ def test_dropped_letters_are_deleted_from_the_beginning_on(
         assert admin.offsets("earliest", [place]) == {place: first.offset + 1}
         assert box.drop() == 3
         assert list(box.letters(settled=True)) == []
+
+
+def test_boxes_that_settle_letters_at_the_same_time_keep_each_others_notes(
+    bootstrap: str, new_topic: NewTopic
+) -> None:
+    letters = bury(bootstrap, new_topic(2), 12)
+    boxes = [DeadLetterBox(letters, bootstrap) for _ in range(3)]
+
+    def settle(number: int) -> int:
+        mine = {f"v{each}".encode() for each in range(number + 1, 12, 4)}
+        return boxes[number].drop(lambda letter: letter.value in mine)
+
+    with ThreadPoolExecutor() as threads:
+        assert list(threads.map(settle, range(3))) == [3, 3, 3]
+    for box in boxes:
+        box.close()
+    with DeadLetterBox(letters, bootstrap) as box:
+        assert values(box) == {b"v0", b"v4", b"v8"}
 
 
 def test_ordinary_records_are_never_taken_for_dead_letters(

@@ -2,12 +2,13 @@
 
 A log cannot lose a record in its middle, so what has been settled is remembered in the offsets of one
 group: the committed offset is the first unsettled letter, and the commit's note lists those settled after
-it.
+it. Boxes take turns to settle, so that none overwrites the note of another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -30,6 +31,7 @@ from headrace.client.dead_letters import (
     own_headers,
 )
 from headrace.client.errors import ClientError, ConfigError, broker_error
+from headrace.client.exclusive import exclusive
 from headrace.client.once.ids import ID_HEADER
 from headrace.client.producer import Producer
 from headrace.client.record import Headers, Record, TopicPartition, to_librdkafka
@@ -170,11 +172,13 @@ class DeadLetterBox:
                     headers=_headers_for_replay(letter),
                 )
 
-            return self._settle(chosen, send)
+            with self._alone():
+                return self._settle(chosen, send)
 
     def drop(self, chosen: Callable[[DeadLetter], bool] = lambda letter: True) -> int:
         """Settle the chosen letters without sending them; what is settled at the beginning is deleted."""
-        dropped = self._settle(chosen, lambda letter: None)
+        with self._alone():
+            dropped = self._settle(chosen, lambda letter: None)
         firsts = {partition: self._settled[partition].first for partition in self._partitions}
         starts = self._admin.offsets("earliest", self._partitions)
         deletable = {partition: first for partition, first in firsts.items() if first > starts[partition]}
@@ -193,6 +197,15 @@ class DeadLetterBox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other box settles letters meanwhile; what others have settled before is known."""
+        with exclusive(
+            self._connection, f"{GROUP}.{self.topic}", self.topic, f"settling letters of {self.topic}"
+        ):
+            self._settled = self._read_settled()
+            yield
 
     def _settle(self, chosen: Callable[[DeadLetter], bool], act: Callable[[DeadLetter], None]) -> int:
         """Act on each chosen letter and remember it at the end, also when acting on one of them fails."""

@@ -1,0 +1,37 @@
+"""One at a time in the whole cluster: a turn is a membership in a group, held by the member that has partition 0.
+
+Whoever holds it does not poll, so a newcomer's rebalance waits until it leaves. A holder that dies is dropped after
+its session timeout.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from headrace.client.consumer import Consumer
+from headrace.client.errors import ClientError
+from headrace.client.record import TopicPartition
+
+_PATIENCE = 120.0
+_LONGEST_TURN_MS = 86_400_000
+
+
+@contextmanager
+def exclusive(connection: Mapping[str, object], group: str, topic: str, doing: str) -> Iterator[None]:
+    """Raises ClientError when another one has had the turn for two minutes."""
+    settings = {
+        "group.id": group,
+        "enable.auto.commit": False,
+        "partition.assignment.strategy": "range",
+        "max.poll.interval.ms": _LONGEST_TURN_MS,
+    }
+    with Consumer[bytes, bytes]({**connection, **settings}) as member:
+        member.subscribe(topic)
+        deadline = time.monotonic() + _PATIENCE
+        while TopicPartition(topic, 0) not in member.assignment():
+            if time.monotonic() >= deadline:
+                raise ClientError(f"somebody else has been {doing} for {_PATIENCE:.0f} s: try again later")
+            member.poll(0.1)
+        yield
