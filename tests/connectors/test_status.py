@@ -96,7 +96,7 @@ def test_a_sink_may_read_what_a_source_beside_it_creates(connect, bootstrap, tmp
 def test_a_source_and_a_sink_of_its_new_topic_run_together(connect, bootstrap, tmp_path, read_all):
     topic = f"new-{uuid.uuid4().hex[:8]}"
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "lines.txt").write_text("one\ntwo\n")
+    (tmp_path / "in" / "lines.txt").write_text('{"id": 1}\n{"id": 2}\n')
     (tmp_path / "fill.toml").write_text(
         f'[topic]\nname = "{topic}"\n[source]\ntype = "files"\npath = "in/*.txt"\n'
     )
