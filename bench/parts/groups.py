@@ -3,6 +3,7 @@
 The members are written on the bare protocol, so that what is measured is the broker and not a client's timers.
 """
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -49,7 +50,9 @@ def _running(session: Session, settings: Mapping[str, str]) -> Iterator[dict[str
                 for name, value in settings.items()
                 if system.name == "kafka" or name not in _LINGER
             }
-            running = system.start(session.fresh(system, "groups"), own)
+            data = session.fresh(system, "groups")
+            stack.callback(shutil.rmtree, data.parent, ignore_errors=True)
+            running = system.start(data, own)
             stack.enter_context(running)
             started[system.name] = running
         yield started
