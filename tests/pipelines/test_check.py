@@ -4,6 +4,7 @@ import pytest
 
 from headrace.client import Admin
 from headrace.pipelines.errors import ProjectBroken
+from headrace.pipelines.fingerprint import fingerprint
 
 BROKEN = """\
 from headrace import pipelines as hp
@@ -190,3 +191,60 @@ def test_a_declaration_that_makes_no_sense_is_named(declaration, sentence, write
 def test_an_empty_project_says_so(write_project, prepared):
     [found] = problems_of(prepared, write_project({}, "empty"))
     assert "defines no flow" in found
+
+
+SHAPES = """\
+from headrace import pipelines as hp
+from pyspark import pipelines as dp
+from pyspark.sql import functions as F
+
+orders = hp.topic("orders", "id BIGINT, customer STRING, at TIMESTAMP, amount DOUBLE", dead_letters=True)
+customers = hp.table("customers", "id STRING, name STRING", key="id")
+
+
+@hp.topic("spending", key="customer", mode="complete")
+def spending():
+    return orders.stream().groupBy("customer").sum("amount").toDF("customer", "total")
+
+
+@hp.topic("windows", key="customer")
+def windows():
+    recent = orders.stream().withWatermark("at", "1 minute")
+    counted = recent.groupBy(F.window("at", "5 minutes"), "customer").count()
+    return counted.selectExpr("customer", "window.end AS until", "count")
+
+
+@hp.topic("named", key="id")
+def named():
+    return orders.stream().join(customers.read().toDF("customer", "name"), "customer")
+
+
+@dp.table
+def distinct():
+    return orders.stream().withWatermark("at", "1 minute").dropDuplicatesWithinWatermark(["id"])
+"""
+
+
+def looked_at(pipeline):
+    return {step.name: (step.rows.schema, step.topics, fingerprint(step.rows)) for step in pipeline.steps}
+
+
+def test_a_project_that_is_only_checked_looks_the_same_to_spark(write_project, prepared, tmp_path):
+    """`check` reads an empty directory in the place of every topic, which spares Spark a Python process for each."""
+    root = write_project({"flows.py": SHAPES})
+    (tmp_path / "empty").mkdir()
+    checked = looked_at(prepared(root, empty=(tmp_path / "empty").as_uri()))
+    assert checked == looked_at(prepared(root))
+    assert checked["spending"][2]["sources"] == ["headrace orders"]
+
+
+def test_a_project_that_is_only_checked_has_the_same_mistakes(write_project, prepared, tmp_path):
+    root = write_project({"broken.py": BROKEN})
+    (tmp_path / "empty").mkdir()
+    told = []
+    for empty in (None, (tmp_path / "empty").as_uri()):
+        with pytest.raises(ProjectBroken) as broken:
+            prepared(root, empty=empty)
+        told.append([str(problem) for problem in broken.value.problems])
+    assert told[0] == told[1]
+    assert len(told[0]) > 5

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +67,10 @@ def check_project(
         settings = _for_a_look(settings)
         session = _session(project, run, master, settings, has_work=False)
         with tempfile.TemporaryDirectory() as scratch, session as spark:
+            tables, empty = Path(scratch, "tables"), Path(scratch, "empty")
+            empty.mkdir()
             try:
-                pipeline = prepare(project, spark, run, Path(scratch).as_uri())
+                pipeline = prepare(project, spark, replace(run, empty=empty.as_uri()), tables.as_uri())
             except ProjectBroken as broken:
                 return broken.problems, 0
             problems = pipeline.checkpoints.problems(pipeline.steps)

@@ -39,6 +39,8 @@ class Run:
     pipeline: str | None = None
     version: str | None = None
     start: Start | None = None
+    empty: str | None = None
+    """An empty directory to read in every topic's place: a project is only checked, and nothing of it will run."""
 
     def options(self) -> dict[str, str]:
         return {"kafka.bootstrap.servers": self.bootstrap, **self.connection}

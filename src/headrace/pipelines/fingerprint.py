@@ -16,6 +16,10 @@ _WINDOWS = ("spark.timeWindow", "spark.sessionWindow")
 _DURATION = re.compile(r"(?:\b[\d.]+ (?:year|month|day|hour|minute|second)s? ?)+|\b\d{4,}\b")
 
 
+STANDS_FOR = "headrace.stands.for"
+"""An option of a stream that is only looked at: the source that it takes the place of, as `_source` names it."""
+
+
 class Fingerprint(TypedDict):
     sources: list[str]
     state: list[str]  # one phrase for each operator that keeps state
@@ -111,7 +115,8 @@ def _grouping(node: Any) -> list[Any]:
 
 def _source(node: Any) -> str:
     if _kind(node) != "StreamingRelationV2":
-        return str(node.sourceName())
+        stands_for = node.dataSource().options().get(STANDS_FOR)
+        return str(stands_for.get() if stands_for.isDefined() else node.sourceName())
     topics = node.extraOptions().get("subscribe") or ""
     return f"{node.sourceName()} {topics}".strip()
 

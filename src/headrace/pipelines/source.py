@@ -6,7 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pyspark.sql.types import StructType
+
 from headrace.pipelines.context import Run, Start, current_flow
+from headrace.spark.source import HeadraceSource
 
 if TYPE_CHECKING:
     from headrace.pipelines.topics import Topic
@@ -39,6 +42,11 @@ def batch_options(topic: Topic, run: Run, columns: Sequence[str] = ()) -> dict[s
         **({"columns": ",".join(columns)} if columns else {"includeHeaders": "true"}),
         **topic.options,
     }
+
+
+def schema(options: dict[str, str]) -> StructType:
+    """The columns that the data source would answer, without the Python process that Spark starts to ask it."""
+    return HeadraceSource(options).schema()
 
 
 def group_of(run: Run, flow: str) -> str:

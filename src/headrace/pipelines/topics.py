@@ -21,6 +21,7 @@ from headrace.pipelines import elements, expectations, keys, source
 from headrace.pipelines.context import active_session, asking, current_run
 from headrace.pipelines.errors import PipelineError
 from headrace.pipelines.expectations import Expectation
+from headrace.pipelines.fingerprint import STANDS_FOR
 from headrace.pipelines.formats import Format, FormatName, format_named
 
 RECORD = "_record"
@@ -191,11 +192,18 @@ class Topic:
 
     def _raw_stream(self, *columns: str) -> DataFrame:
         """The records; only these columns of them, where that is enough, because Spark does not prune them itself."""
-        options = source.stream_options(self, current_run(), columns)
+        run = current_run()
+        options = source.stream_options(self, run, columns)
+        if run.empty is not None:
+            stand_in = active_session().readStream.option(STANDS_FOR, f"headrace {options['subscribe']}")
+            return stand_in.schema(source.schema(options)).json(run.empty)
         return active_session().readStream.format("headrace").options(**options).load()
 
     def _raw_batch(self, *columns: str) -> DataFrame:
-        options = source.batch_options(self, current_run(), columns)
+        run = current_run()
+        options = source.batch_options(self, run, columns)
+        if run.empty is not None:
+            return active_session().read.schema(source.schema(options)).json(run.empty)
         return active_session().read.format("headrace").options(**options).load()
 
     def _decoded(self, raw: DataFrame, whole: bool) -> DataFrame:
