@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS := 1
 help:
 	@echo "make run      start one broker on 127.0.0.1:9092, data under ./data"
 	@echo "make test     set up everything, then lint, types and tests"
-	@echo "make long     the tests that take a minute or more each, on Spark"
+	@echo "make long     the tests that take a minute or more each"
 	@echo "make setup    all extras and the development tools"
 	@echo "make example  one of the examples (NAME=activity, flash_sale, logs, orders, reprocess)"
 	@echo "make bench    Headrace beside Apache Kafka and others (ONLY=<part> for one part)"

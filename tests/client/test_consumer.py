@@ -227,7 +227,7 @@ def test_rebalance_callbacks_can_choose_where_to_start_and_their_errors_are_rais
             poll_for_ever()
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", ["range", "sticky", "cooperative-sticky"])
 def test_members_of_a_group_share_the_partitions(
     bootstrap: str, new_topic: NewTopic, group: str, strategy: str
 ) -> None:
@@ -243,6 +243,32 @@ def test_members_of_a_group_share_the_partitions(
             one.poll(0.05)
             two.poll(0.05)
         assert one.assignment() | two.assignment() == {TopicPartition(topic, number) for number in range(4)}
+
+
+def test_with_sticky_assignment_members_keep_what_they_had(
+    bootstrap: str, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic(6)
+    settings = {**EARLIEST, "group_id": group, "partition_assignment_strategy": "sticky"}
+    with (
+        Consumer(bootstrap, **settings) as one,
+        Consumer(bootstrap, **settings) as two,
+        Consumer(bootstrap, **settings) as three,
+    ):
+
+        def share(members: list[Consumer], each: int) -> None:
+            while any(len(member.assignment()) != each for member in members):
+                for member in members:
+                    member.poll(0.05)
+
+        one.subscribe(topic)
+        two.subscribe(topic)
+        share([one, two], 3)
+        before = one.assignment(), two.assignment()
+        three.subscribe(topic)
+        share([one, two, three], 2)
+        assert one.assignment() < before[0]
+        assert two.assignment() < before[1]
 
 
 def test_consumers_without_a_group_each_get_everything(bootstrap: str, new_topic: NewTopic) -> None:
