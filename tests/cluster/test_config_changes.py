@@ -86,9 +86,9 @@ def test_brokers_and_the_whole_cluster_have_dynamic_settings(image: MetadataImag
         ),
         (
             TOPIC,
-            [ConfigOp("cleanup.policy", SUBTRACT, "delete")],
+            [ConfigOp("cleanup.policy", APPEND, "shrink")],
             ErrorCode.INVALID_CONFIG,
-            "must not be empty",
+            "cleanup.policy",
         ),
         (
             TOPIC,

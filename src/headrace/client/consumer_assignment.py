@@ -5,6 +5,7 @@ What a callback raises cannot pass librdkafka, which would drop a record with it
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
@@ -32,6 +33,8 @@ class AssignedConsumer(ABC):
         self._just_gone: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
         self._callback_error: Exception | None = None
+        self._rebalancing: int | None = None
+        """The thread in which a rebalance callback runs now."""
         self._chosen = False
         try:
             self.librdkafka = confluent_kafka.Consumer(
@@ -138,11 +141,14 @@ class AssignedConsumer(ABC):
         """Run a rebalance callback; what it raises cannot pass librdkafka, so the poll raises it."""
         if callback is None:
             return None
+        self._rebalancing = threading.get_ident()
         try:
             return callback(about)
         except Exception as error:
             self._callback_error = error
             return None
+        finally:
+            self._rebalancing = None
 
     @abstractmethod
     def _on_commit(self, error: KafkaError | None, partitions: list[confluent_kafka.TopicPartition]) -> None:

@@ -65,7 +65,10 @@ class PositionedConsumer(AssignedConsumer):
             time.sleep(_PAUSE_BETWEEN_TRIES)
 
     def _try_to_commit(self, wanted: Offsets, deadline: float) -> KafkaError | None:
-        """Commit in a thread of its own: librdkafka's own wait for a cluster that is gone has no limit to set."""
+        """Commit in a thread of its own: librdkafka's own wait for a cluster that is gone has no limit to set.
+
+        During a rebalance callback librdkafka takes a commit from the callback's own thread only.
+        """
         outcome: Future[list[confluent_kafka.TopicPartition] | None] = Future()
 
         def commit() -> None:
@@ -74,7 +77,10 @@ class PositionedConsumer(AssignedConsumer):
             except BaseException as error:
                 outcome.set_exception(error)
 
-        threading.Thread(target=commit, name="headrace-commit", daemon=True).start()
+        if self._rebalancing == threading.get_ident():
+            commit()
+        else:
+            threading.Thread(target=commit, name="headrace-commit", daemon=True).start()
         try:
             done = outcome.result(max(0.0, deadline - time.monotonic()))
         except TimeoutError:

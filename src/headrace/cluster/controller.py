@@ -41,7 +41,6 @@ log = logging.getLogger(__name__)
 PRODUCER_ID_BLOCK = 1000
 RETRY_SECONDS = 0.2
 STOP_SECONDS = 1.0
-UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 T = TypeVar("T")
 
@@ -171,7 +170,7 @@ class Controller:
 
         def decide(image: MetadataImage) -> Outcome[config_changes.Errors]:
             outcome = alter(image)
-            if config_changes.names(UNCLEAN_ELECTION, outcome.changes):
+            if config_changes.names("unclean.leader.election.enable", outcome.changes):
                 after = apply_changes(image, image.offset, outcome.changes)
                 outcome.changes += leaders.elect_uncleanly(after, self._unclean(after))
             return outcome
@@ -222,10 +221,10 @@ class Controller:
     def _unclean(self, image: MetadataImage) -> brokers.Unclean:
         """By `image`, whose settings this broker itself may not have taken yet."""
         config = self._config().with_dynamic(image.cluster_configs(), image.broker_configs(self._broker_id))
-        by_default = config.boolean(UNCLEAN_ELECTION)
+        by_default = config.boolean("unclean.leader.election.enable")
 
         def unclean(topic: str) -> bool:
-            own = image.topic_configs(topic).get(UNCLEAN_ELECTION)
+            own = image.topic_configs(topic).get("unclean.leader.election.enable")
             return by_default if own is None else own.strip().lower() == "true"
 
         return unclean

@@ -100,6 +100,7 @@ def _kill(spark: SparkSession) -> None:
     process = getattr(spark.sparkContext._gateway, "proc", None)
     if process is not None:
         process.kill()
+        process.wait()
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
