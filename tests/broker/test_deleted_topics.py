@@ -16,7 +16,7 @@ from headrace.testing.broker import BrokerThread
 from headrace.testing.cluster import processes
 from headrace.testing.process import BrokerProcess
 
-AT_ONCE = {"log.segment.delete.delay.ms": "0"}
+AT_ONCE = {"log.segment.delete.delay.ms": "0", "headrace.stray.retention.ms": "0"}
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -103,7 +103,7 @@ def test_a_topic_that_was_deleted_and_created_again_keeps_its_new_records(tmp_pa
 
 
 def test_a_broker_that_is_killed_right_after_a_deletion_leaves_nothing_behind(tmp_path):
-    broker = BrokerProcess(tmp_path / "data").start()
+    broker = BrokerProcess(tmp_path / "data", settings=AT_ONCE).start()
     try:
         create(broker.bootstrap, "gone", 20)
         create(broker.bootstrap, "kept")
@@ -144,3 +144,27 @@ def test_records_stay_when_the_store_may_not_know_of_their_topic(tmp_path, loss,
     finally:
         broker.stop()
     assert folders(data, "precious") == ["precious-0"]
+
+
+def test_a_store_that_is_restored_from_a_backup_costs_no_records(tmp_path, caplog):
+    data = tmp_path / "data"
+    broker = BrokerThread(data).start()
+    create(broker.bootstrap, "early")
+    backup = tmp_path / "backup"
+    shutil.copytree(data, backup)  # the broker runs on: nothing tells this copy from the store of its last start
+    create(broker.bootstrap, "precious")
+    write(broker.bootstrap, "precious", b"v")
+    [log] = (data / "precious-0").glob("*.log")
+    written = log.read_bytes()
+    broker.stop()
+    for file in data.glob("cluster.db*"):
+        file.unlink()
+    for file in backup.glob("cluster.db*"):
+        shutil.copy(file, data)
+    for _ in range(2):
+        broker.start()
+        broker.stop()
+        [aside] = folders(data, "precious")
+        assert aside.endswith("-stray")
+        assert (data / aside / log.name).read_bytes() == written
+    assert "Setting aside partitions that this broker no longer holds" in caplog.text

@@ -174,6 +174,7 @@ class Node:
             self.clock,
             producer_id_expiration_ms=config.integer("producer.id.expiration.ms"),
             transaction_verification=config.boolean("transaction.partition.verification.enable"),
+            stray_retention_ms=config.integer("headrace.stray.retention.ms"),
         )
         defaults = LogConfig.of(config.topic_config({}))
         logs = LogManager(

@@ -43,6 +43,7 @@ _IDENTITY_AND_NETWORK = [
     Setting("broker.id", INT, -1, "The older name of node.id.", None, HIGH),
     Setting("broker.rack", STRING, None, "Where the broker stands (rack, zone); replicas of a partition are spread over racks."),
     Setting("headrace.host", STRING, None, "The machine the broker runs on; after racks, replicas are spread over machines. Default: the machine's name."),
+    Setting("headrace.stray.retention.ms", LONG, 604_800_000, "How long a broker keeps partitions that it no longer holds when it starts, because their topic was deleted or they were moved meanwhile. They are set aside in directories that end in `-stray`; -1 keeps them.", at_least(-1)),
     Setting("listeners", STRING, "PLAINTEXT://:9092", "Where the broker listens: NAME://host:port, separated by commas; no host means every interface, port 0 any free port.", None, HIGH),
     Setting("advertised.listeners", STRING, None, "The addresses clients are told to use, when they differ from `listeners` (containers, NAT, remote hosts).", None, HIGH),
     Setting("listener.security.protocol.map", STRING, "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "Which protocol each listener name speaks.", None, LOW),

@@ -34,9 +34,11 @@ KRAFT_METADATA = "__cluster_metadata"
 PROBE = ".headrace-probe"
 SUMMARY = "headrace-clean-stop-summary"
 DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
 
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]{1,9})")
 _DELETED = re.compile(r".+-[0-9]+\.[0-9a-f]{32}-delete")
+_STRAY = re.compile(r".+-[0-9]+\.[0-9a-f]{32}\.(?P<since>[0-9]+)-stray")
 
 
 class DirectoryInUse(OSError):
@@ -170,7 +172,18 @@ class LogDirectory:
     def deleted_path(self, topic: str, partition: int) -> str:
         """Where a partition's directory goes when it is deleted: Kafka's name, within the length of a file
         name."""
-        suffix = f"-{partition}.{uuid.uuid4().hex}{DELETE_SUFFIX}"
+        return self._renamed(topic, f"-{partition}.{uuid.uuid4().hex}{DELETE_SUFFIX}")
+
+    def stray_partitions(self) -> list[tuple[str, int]]:
+        """Paths of partitions that were set aside, and when that was (ms)."""
+        found = ((name, _STRAY.fullmatch(name)) for name in self.files.list_directories(self.path))
+        return [(os.path.join(self.path, name), int(match["since"])) for name, match in found if match]
+
+    def stray_path(self, topic: str, partition: int, now_ms: int) -> str:
+        """Where a partition's directory goes that the cluster no longer knows of."""
+        return self._renamed(topic, f"-{partition}.{uuid.uuid4().hex}.{now_ms}{STRAY_SUFFIX}")
+
+    def _renamed(self, topic: str, suffix: str) -> str:
         return os.path.join(self.path, topic[: 255 - len(suffix)] + suffix)
 
     def read_meta(self) -> dict[str, str]:

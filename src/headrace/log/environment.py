@@ -70,6 +70,8 @@ class Environment:
     producer_id_expiration_ms: int = 86_400_000
     transaction_verification: bool = False
     """Refuse transactional records of clients that no coordinator has vouched for (see VerificationGuard)."""
+    stray_retention_ms: int = 604_800_000
+    """How long partitions stay that were set aside; -1 for ever."""
     full_directories: set[str] = field(default_factory=set)
     """Data directories in which a write found no room; whoever finds that they have some takes them out."""
     _full_disk_said: float = -math.inf

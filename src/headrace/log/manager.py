@@ -115,6 +115,8 @@ class LogManager:
         compacted = read_checkpoint(files, directory.path, CLEANER)
         for path in directory.deleted_partitions():
             self.environment.trash.put(path, self.environment.clock.now_ms())
+        for path, since in directory.stray_partitions():
+            self._put_stray(path, since)
         unknown = []
         for key in directory.partitions(summary):
             if key in self._logs:
@@ -244,25 +246,41 @@ class LogManager:
 
     def delete(self, topic: str, partition: int) -> None:
         """Take a partition out of service at once; its files go after file.delete.delay.ms."""
-        log = self._logs.pop((topic, partition), None)
-        if log is None:
-            return
-        directory = self.directory_of(log)
-        del self._by_directory[directory.path][topic, partition]
+        log = self._logs.get((topic, partition))
+        if log is not None:
+            target = self.directory_of(log).deleted_path(topic, partition)
+            if self._take_out(log, target):
+                due = self.environment.clock.now_ms() + log.config.file_delete_delay_ms
+                self.environment.trash.put(target, due)
+
+    def set_aside(self, log: PartitionLog) -> None:
+        """Take a partition that the cluster no longer knows of out of service; its files go much later."""
+        now_ms = self.environment.clock.now_ms()
+        target = self.directory_of(log).stray_path(log.topic, log.partition, now_ms)
+        if self._take_out(log, target):
+            self._put_stray(target, now_ms)
+
+    def _put_stray(self, path: str, since_ms: int) -> None:
+        retention_ms = self.environment.stray_retention_ms
+        if retention_ms >= 0:
+            self.environment.trash.put(path, since_ms + retention_ms)
+
+    def _take_out(self, log: PartitionLog, target: str) -> bool:
+        """Whether there were files, which are in `target` now."""
+        del self._logs[log.topic, log.partition]
+        del self._by_directory[self.directory_of(log).path][log.topic, log.partition]
         if log in self._unmade:
             self._unmade.discard(log)
             log.retire("the partition was deleted")
-            return
-        target = directory.deleted_path(topic, partition)
+            return False
         try:
             log.retire_to(target, "the partition was deleted")
         except OSError as error:
             raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be deleted: {error}."
+                ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {log.name} cannot be deleted: {error}."
             ) from None
         self.environment.rolled.discard(log)
-        due = self.environment.clock.now_ms() + log.config.file_delete_delay_ms
-        self.environment.trash.put(target, due)
+        return True
 
     def topic_id_of(self, log: PartitionLog) -> uuid.UUID | None:
         if log.topic_id is None:

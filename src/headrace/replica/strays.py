@@ -1,8 +1,9 @@
 """Logs of partitions that this broker no longer holds, because their topic was deleted, or they were moved elsewhere, while
 it was away or just before it was killed.
 
-A log is only removed when the whole image, read after this broker registered, says that it belongs nowhere. Where that cannot
-be certain, it stays and one line says so.
+A log is only touched when the whole image, read after this broker registered, says that it belongs nowhere. It is then set
+aside for a week, because a store that was restored from a backup says the same of topics created since. Where even that
+is in doubt, the log stays and one line says so.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NAMED = 10
 
 
 def settle_strays(logs: LogManager, image: MetadataImage, broker_id: int, doubt: str | None) -> None:
-    """Remove the logs that `image` has no place for; with a `doubt` about the image all of them stay."""
+    """Set aside the logs that `image` has no place for; with a `doubt` about the image all of them stay."""
     strays = [one for one in logs.logs.values() if not _has_place(one, image, broker_id)]
     certain = [one for one in strays if doubt is None and _is_gone(logs, one, image, broker_id)]
     kept = [one for one in strays if one not in certain]
@@ -29,17 +30,21 @@ def settle_strays(logs: LogManager, image: MetadataImage, broker_id: int, doubt:
         why = doubt or "the id of their topic cannot be read"
         log.warning("Keeping partitions that belong to no topic of the cluster (%s): %s.", why, _names(kept))
     if certain:
-        log.info("Removing partitions that this broker no longer holds: %s.", _names(certain))
+        log.warning(
+            "Setting aside partitions that this broker no longer holds, in directories that end in -stray and are "
+            "removed after headrace.stray.retention.ms: %s.",
+            _names(certain),
+        )
     for one in certain:
         try:
-            logs.delete(one.topic, one.partition)
+            logs.set_aside(one)
         except KafkaError as error:
             log.error("%s", error.message)
 
 
 def _has_place(one: PartitionLog, image: MetadataImage, broker_id: int) -> bool:
-    """Whether the broker holds a partition of this name. A log that another topic of the name left makes way when the partition
-    is opened."""
+    """Whether the broker holds a partition of this name. A log left by a deleted topic of the same name is removed when the
+    partition is opened."""
     state = image.partition(one.topic, one.partition)
     return state is not None and broker_id in state.replicas
 
