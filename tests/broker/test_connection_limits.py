@@ -81,6 +81,20 @@ def test_a_host_name_nobody_knows_and_a_text_that_is_no_limit_are_refused(make_b
         BrokerConfig.load({"max.connections.per.ip.overrides": "10.0.0.1"})
 
 
+def test_a_host_name_that_the_cluster_was_given_keeps_no_broker_from_starting(make_broker, peers, caplog):
+    broker = make_broker({})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    wanted = ConfigEntry(
+        "max.connections.per.ip.overrides", "nowhere.invalid:3", incremental_operation=AlterConfigOpType.SET
+    )
+    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[wanted])
+    admin.incremental_alter_configs([resource])[resource].result(60)
+    broker.stop()
+    broker.start()
+    assert is_served(peers(broker.port))
+    eventually(lambda: "the host name nowhere.invalid cannot be resolved" in caplog.text)
+
+
 def test_a_connection_that_ends_makes_room_for_another(make_broker, peers):
     broker = make_broker({"max.connections.per.ip": 1})
     first = peers(broker.port)

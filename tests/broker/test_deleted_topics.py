@@ -151,7 +151,9 @@ def test_a_store_that_is_restored_from_a_backup_costs_no_records(tmp_path, caplo
     broker = BrokerThread(data).start()
     create(broker.bootstrap, "early")
     backup = tmp_path / "backup"
-    shutil.copytree(data, backup)  # the broker runs on: nothing tells this copy from the store of its last start
+    shutil.copytree(
+        data, backup
+    )  # the broker runs on: nothing tells this copy from the store of its last start
     create(broker.bootstrap, "precious")
     write(broker.bootstrap, "precious", b"v")
     [log] = (data / "precious-0").glob("*.log")

@@ -5,6 +5,7 @@ import pytest
 from headrace.cluster.config_changes import ConfigOp, OpType, incremental_alter, replace_all
 from headrace.cluster.differences import apply_changes
 from headrace.cluster.image import Broker, ConfigResource, MetadataImage, ResourceType
+from headrace.cluster.policy_changes import ConfigsChanged
 from headrace.cluster.topics import create_topics
 from headrace.config.broker import BrokerConfig
 from headrace.wire.errors import ErrorCode
@@ -167,3 +168,13 @@ def test_a_wrong_resource_does_not_hold_back_the_others(image: MetadataImage) ->
     assert outcome.result[TOPIC] is not None
     assert outcome.result[CLUSTER] is None
     assert apply_changes(image, 2, outcome.changes).cluster_configs() == {"max.connections": "9"}
+
+
+def test_what_an_earlier_version_has_stored_can_be_taken_away_though_it_cannot_be_set_any_more(
+    image: MetadataImage,
+) -> None:
+    broker = ConfigResource(ResourceType.BROKER, "1")
+    stored = apply_changes(image, image.offset, [ConfigsChanged(broker, {"listeners": "PLAINTEXT://:1"})])
+    outcome = incremental_alter(stored, CONFIG, {broker: [ConfigOp("listeners", DELETE)]})
+    assert outcome.result[broker] is None
+    assert outcome.changes == [ConfigsChanged(broker, {"listeners": None})]

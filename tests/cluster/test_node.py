@@ -1,11 +1,13 @@
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.clock import SystemClock
+from headrace.cluster import brokers
 from headrace.cluster.changes import Change, TopicCreated
 from headrace.cluster.config_changes import ConfigOp, OpType
 from headrace.cluster.differences import apply_changes
@@ -15,10 +17,10 @@ from headrace.cluster.node import ClusterNode
 from headrace.cluster.office import CONTROLLER
 from headrace.cluster.registration import BROKER_IDS, Registration
 from headrace.cluster.sequence import CHANGES, SNAPSHOT_EVERY, load
-from headrace.cluster.store import Create, Delete
+from headrace.cluster.store import Create, Delete, UnavailableError
 from headrace.config.broker import BrokerConfig
 from headrace.wire.errors import ErrorCode, KafkaError
-from headrace.wire.messages.create_topics import CreatableTopic
+from headrace.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic
 
 Cluster = Any
 """The fixture's class, which lives in conftest."""
@@ -389,3 +391,47 @@ async def test_joining_with_plain_settings_uses_the_store_in_the_data_directory(
         await node.stop()
     assert (tmp_path / "one" / "cluster.db").exists()
     assert offsets == sorted(offsets)
+
+
+async def test_a_broker_that_loses_the_store_between_its_first_steps_is_not_taken_for_an_old_copy(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await cluster.start(1)
+    second = await cluster.start(2)
+    assert first.controller is not None
+    wanted = CreatableTopic("orders", -1, -1, [CreatableReplicaAssignment(0, [1, 2])])
+    (created,) = await first.controller.create_topics([wanted])
+    assert created.error is None, created.error
+    lived = second.broker_epoch
+    await cluster.stop(2)
+    away = iter([True])
+
+    async def stand(self: ClusterNode) -> None:
+        if self.broker_id == 2 and next(away, False):
+            # The controller has seen this registration before the next one comes.
+            await first.until(lambda image: image.brokers[2].epoch == self.broker_epoch)
+            raise UnavailableError("the store is away")
+        await stand_for_election(self)
+
+    stand_for_election = ClusterNode._stand_for_election
+    monkeypatch.setattr(ClusterNode, "_stand_for_election", stand)
+    with noted_arrivals(monkeypatch) as arrivals:
+        await cluster.start(2, previous_epoch=lived, kept_its_data=True)
+    assert next(away, None) is None, "the store was away once"
+    kept = [kept for broker_id, kept in arrivals if broker_id == 2]
+    assert len(kept) >= 2
+    assert all(kept)
+
+
+@contextlib.contextmanager
+def noted_arrivals(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, bool]]]:
+    """Who registered, and whether the controller took its data for what it had."""
+    seen: list[tuple[int, bool]] = []
+    register = brokers.register
+
+    def noted(image: MetadataImage, came: list[brokers.Arrival], unclean: brokers.Unclean) -> list[Change]:
+        seen.extend((each.broker.id, each.kept_its_data) for each in came)
+        return register(image, came, unclean)
+
+    monkeypatch.setattr(brokers, "register", noted)
+    yield seen

@@ -1,7 +1,8 @@
 """Tells the cluster when a disk of this broker is full, and when there is room again.
 
-A leader without room cannot acknowledge anything, so that the controller lets others lead until there is some. A disk counts as full
-from the first write that finds no room until a probe finds some: more than one record, or the broker would be back too early.
+A leader without room cannot acknowledge anything, so the controller moves leadership away until there is room. A data directory
+counts as full from the first write that finds no room until a probe finds some: more than one record, or the broker would
+be back too early. A broker with several directories is full when all of them are; while one has room, it goes on leading.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import Executor
 
 from headrace.clock import Clock
@@ -28,9 +29,18 @@ Tell = Callable[[bool], Awaitable[None]]
 
 
 class DiskRoom:
-    def __init__(self, environment: Environment, executor: Executor, clock: Clock, tell: Tell) -> None:
-        """`tell` notes in the store whether this broker's disk is full."""
+    def __init__(
+        self,
+        environment: Environment,
+        directories: Collection[str],
+        executor: Executor,
+        clock: Clock,
+        tell: Tell,
+    ) -> None:
+        """`tell` notes in the store whether this broker's disk is full, which it is when all its data directories are."""
         self._environment = environment
+        self._directories = frozenset(directories)
+        self._known_full: frozenset[str] = frozenset()
         self._executor = executor
         self._clock = clock
         self._tell = tell
@@ -38,7 +48,7 @@ class DiskRoom:
 
     async def run(self) -> None:
         while True:
-            await self._clock.sleep(PROBE_SECONDS if self._told_full else LOOK_SECONDS)
+            await self._clock.sleep(PROBE_SECONDS if self._known_full else LOOK_SECONDS)
             try:
                 await self._look()
             except StoreError as error:
@@ -48,15 +58,16 @@ class DiskRoom:
 
     async def _look(self) -> None:
         full = self._environment.full_directories
-        if self._told_full:
-            for directory in list(full):
-                loop = asyncio.get_running_loop()
-                if await loop.run_in_executor(self._executor, _has_room, self._environment.files, directory):
-                    full.discard(directory)
-        if bool(full) is not self._told_full:
-            await self._tell(bool(full))
-            self._told_full = bool(full)
-            if not full:
+        for directory in self._known_full & full:
+            loop = asyncio.get_running_loop()
+            if await loop.run_in_executor(self._executor, _has_room, self._environment.files, directory):
+                full.discard(directory)
+        self._known_full = frozenset(full)
+        no_room = self._directories <= full
+        if no_room is not self._told_full:
+            await self._tell(no_room)
+            self._told_full = no_room
+            if not no_room:
                 log.info("there is room again on the disk of this broker; it may lead again")
 
 

@@ -120,7 +120,13 @@ class Node:
         )
         undo.push_async_callback(replication.stop)
         if not self.cluster.lone:
-            room = DiskRoom(self.logs.environment, self._disk, self.clock, self.cluster.tell_disk_full)
+            room = DiskRoom(
+                self.logs.environment,
+                [directory.path for directory in self.logs.directories],
+                self._disk,
+                self.clock,
+                self.cluster.tell_disk_full,
+            )
             watching = asyncio.create_task(room.run())
             undo.callback(watching.cancel)
         await self._serve(sockets)
@@ -249,7 +255,8 @@ class Node:
             self._authorizer,
         )
         config = self.cluster.config
-        self.admission = Admission(ConnectionLimits.of(config))
+        # From the file only: what the cluster has set follows, and must not keep a broker from starting.
+        self.admission = Admission(ConnectionLimits.of(self.config))
         self.server = Server(
             self._dispatcher(self.services), limits(config), self.admission, self.clock, self._disk
         )

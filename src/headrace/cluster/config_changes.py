@@ -180,10 +180,11 @@ def _check_broker(
             raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {broker_id} found.")
     fixed: list[str] = []
     single: list[str] = []
-    for setting_name in values:
+    for setting_name, value in values.items():
         setting = base_setting(setting_name)
         if setting is None or setting.update is UpdateMode.READ_ONLY:
-            fixed.append(setting_name)
+            if value is not None:  # What an earlier version has stored may go.
+                fixed.append(setting_name)
         elif setting.update is UpdateMode.PER_BROKER and broker_id is None:
             single.append(setting_name)
     if fixed:

@@ -105,6 +105,8 @@ class ClusterNode:
                 if self.lone:
                     raise
                 log.warning("broker %d waits for the store of its cluster: %s", self.broker_id, error)
+                if self.broker_epoch >= 0:  # It did register: its data are of that life, not of one before.
+                    self._registration = replace(self._registration, previous_epoch=self.broker_epoch)
                 await self._clock.sleep(RETRY_SECONDS)
         for work in (self._follow(), self._seek_office(), self._keep_registered()):
             task = asyncio.create_task(work)
@@ -165,9 +167,9 @@ class ClusterNode:
         """Before a stop: have the controller move this broker's leaders, as far as others can take them."""
         if not any(broker.active for broker in self.image.brokers.values() if broker.id != self.broker_id):
             return
-        stopping = replace(self._registration, stopping=True)
+        self._registration = replace(self._registration, stopping=True)
         with contextlib.suppress(ConflictError, UnavailableError, SessionExpiredError, TimeoutError):
-            await self._store.commit([SetData(self._registration.path, stopping.encode())])
+            await self._store.commit([SetData(self._registration.path, self._registration.encode())])
             await self._clock.wait_for(
                 self.until(lambda image: image.brokers[self.broker_id].in_controlled_shutdown), seconds
             )
@@ -235,17 +237,18 @@ class ClusterNode:
 
     async def _register(self) -> None:
         """Create this broker's ephemeral node; an earlier life of the same broker gives way."""
-        registration = self._registration
+        path, directory = self._registration.path, self._registration.directory
         deadline = self._clock.monotonic() + self.config.integer("zookeeper.session.timeout.ms") / 1000 + 2
         while True:
-            ops: list[Op] = [Create(registration.path, registration.encode(), ephemeral=True)]
             gone = asyncio.Event()
-            found = await self._store.get(registration.path, gone.set)
+            found = await self._store.get(path, gone.set)
+            registration = self._registration  # which may have changed while others were waited for
+            ops: list[Op] = [Create(path, registration.encode(), ephemeral=True)]
             if found is not None:
                 data, stat = found
-                if Registration.decode(self.broker_id, data).directory == registration.directory:
+                if Registration.decode(self.broker_id, data).directory == directory:
                     # Whoever holds the lock of the data is the broker; the node belongs to a life that is over.
-                    ops.insert(0, Delete(registration.path, stat.version))
+                    ops.insert(0, Delete(path, stat.version))
                 else:
                     await self._wait_for_other(gone, deadline)
                     continue
@@ -256,6 +259,9 @@ class ClusterNode:
             created = results[-1]
             assert created is not None
             self.broker_epoch = created.created
+            if registration is not self._registration:  # It changed while it was being created.
+                with contextlib.suppress(ConflictError):
+                    await self._store.commit([SetData(path, self._registration.encode())])
             return
 
     async def _wait_for_other(self, gone: asyncio.Event, deadline: float) -> None:

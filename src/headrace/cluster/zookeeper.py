@@ -318,7 +318,7 @@ def _shut_down(client: KazooClient) -> None:
     try:
         client.stop()
         client.close()
-    except (exceptions.KazooException, OSError) as error:
+    except Exception as error:  # kazoo raises all sorts of things for a client that never began.
         log.warning("a session with ZooKeeper could not be closed (%r); it ends when it expires", error)
 
 

@@ -28,6 +28,12 @@ from headrace.config.definition import (
 from headrace.config.ip_overrides import check_overrides
 from headrace.config.topic_table import COMPRESSION_TYPES, TIMESTAMP_TYPES, gzip_level
 
+ASSIGNOR_CLASSES = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+"""Kafka 3's names for the assignors of the consumer protocol."""
+
 # fmt: off
 BOOLEAN, STRING, INT, SHORT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.SHORT, ConfigType.LONG
 DOUBLE, LIST, PASSWORD = ConfigType.DOUBLE, ConfigType.LIST, ConfigType.PASSWORD
@@ -177,7 +183,7 @@ _GROUPS_AND_TRANSACTIONS = [
     Setting("group.consumer.min.heartbeat.interval.ms", INT, 5000, "The shortest heartbeat interval a group may be given.", at_least(1)),
     Setting("group.consumer.max.heartbeat.interval.ms", INT, 15_000, "The longest heartbeat interval a group may be given.", at_least(1)),
     Setting("group.consumer.max.size", INT, INT_MAX, "The most members of a consumer-protocol group.", at_least(1)),
-    Setting("group.consumer.assignors", LIST, ("uniform", "range"), "Assignors of the consumer protocol; the first is the default.", list_of("uniform", "range")),
+    Setting("group.consumer.assignors", LIST, ("uniform", "range"), "Assignors of the consumer protocol; the first is the default.", list_of("uniform", "range", *ASSIGNOR_CLASSES)),
     Setting("group.consumer.migration.policy", STRING, "bidirectional", "Whether a group may change between the classic and the consumer protocol.", one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")),
     Setting("group.consumer.regex.refresh.interval.ms", INT, 600_000, "How often subscribed patterns are matched again.", at_least(10_000), internal=True),
     Setting("transaction.state.log.num.partitions", INT, 50, "Partitions of __transaction_state.", at_least(1), HIGH),

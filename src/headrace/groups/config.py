@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.config.broker import BrokerConfig
+from headrace.config.broker_table import ASSIGNOR_CLASSES
 from headrace.wire.compression import Codec
 
 
@@ -40,7 +41,9 @@ class GroupConfig:
             consumer_session_timeout_ms=settings.integer("group.consumer.session.timeout.ms"),
             consumer_heartbeat_interval_ms=settings.integer("group.consumer.heartbeat.interval.ms"),
             consumer_max_size=settings.integer("group.consumer.max.size"),
-            consumer_assignors=settings.list("group.consumer.assignors"),
+            consumer_assignors=tuple(
+                ASSIGNOR_CLASSES.get(name, name) for name in settings.list("group.consumer.assignors")
+            ),
             upgrade=policy in ("bidirectional", "upgrade"),
             downgrade=policy in ("bidirectional", "downgrade"),
             regex_refresh_interval_ms=settings.integer("group.consumer.regex.refresh.interval.ms"),

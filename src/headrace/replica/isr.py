@@ -136,7 +136,7 @@ class IsrChanges:
                 partition.isr_changed()
             elif code in _REFUSED:
                 log.info("the ISR of %s stays: %s", partition, code.name)
-                leadership.withdraw()
+                leadership.withdraw(self._clock.monotonic())
                 partition.isr_changed()
             elif code is ErrorCode.NONE or code in _CHANGED:
                 log.info("the ISR of %s waits for what changed: %s", partition, code.name)

@@ -58,7 +58,15 @@ class Follower:
 class Leadership:
     """One term as leader of one partition."""
 
-    __slots__ = ("_broker_id", "epoch_start", "followers", "isr", "partition_epoch", "proposed")
+    __slots__ = (
+        "_broker_id",
+        "epoch_start",
+        "followers",
+        "isr",
+        "partition_epoch",
+        "proposed",
+        "refused_at",
+    )
 
     def __init__(self, state: PartitionState, broker_id: int, log_end_offset: int, now: float) -> None:
         self._broker_id = broker_id
@@ -69,6 +77,8 @@ class Leadership:
         self.followers: dict[int, Follower] = {}
         self.proposed: frozenset[int] | None = None
         """An ISR the controller was asked for and has not answered."""
+        self.refused_at = float("-inf")
+        """When the controller last refused one."""
         self.adopt(state, now)
 
     def adopt(self, state: PartitionState, now: float) -> None:
@@ -91,9 +101,10 @@ class Leadership:
             self.isr = frozenset(isr)
         self.proposed = None
 
-    def withdraw(self) -> None:
-        """The proposal failed; what the controller last confirmed holds."""
+    def withdraw(self, now: float) -> None:
+        """The controller refused the proposal; what it last confirmed holds."""
         self.proposed = None
+        self.refused_at = now
 
     @property
     def maximal_isr(self) -> frozenset[int]:

@@ -12,6 +12,9 @@ from headrace.replica.isr import Ask, IsrChanges
 from headrace.replica.partition import Partition
 from headrace.replica.throttle import follower_throttle, leader_throttle
 
+REST_AFTER_REFUSAL = 1.0
+"""Seconds before an ISR is proposed again that the controller has refused: a follower fetches without a pause."""
+
 
 class Replication:
     def __init__(
@@ -118,7 +121,9 @@ class Replication:
         now = self._clock.monotonic()
         if not partition.follower_fetched(replica, offset, broker_epoch, now, log_start_offset):
             return False
-        if partition.may_join(replica):
+        leadership = partition.leadership
+        rested = leadership is not None and now - leadership.refused_at >= REST_AFTER_REFUSAL
+        if rested and partition.may_join(replica):
             self._propose_to_add(partition, replica)
         return True
 
