@@ -1,7 +1,7 @@
 """Who may connect: limits on the number of connections and on the pace at which they open, as Kafka has them.
 
 The listener that brokers use among themselves is exempt from the broker's own limits when there are others beside it: clients
-must not keep brokers apart. Limits given for one listener hold for every listener.
+must not keep brokers apart. Limits given for a listener by name apply to that one too.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Pace:
 
 
 class Admission:
-    """Counts the connections of one broker. Whoever is let in, or not, is reported by `left` when the connection ends."""
+    """Counts the connections of one broker. Call `left` for every connection that ends, refused or not."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits

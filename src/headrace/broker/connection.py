@@ -184,7 +184,7 @@ class Connection(asyncio.BufferedProtocol):
             self._serve_frames()
         finally:
             self._serving = _Serving.RESTING
-            # Who waits for what was just written hears of it before the writer does.
+            # Wake waiting readers before replying to the writer.
             turn.end()
             self.outbox.release()
 

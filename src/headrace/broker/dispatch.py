@@ -93,7 +93,7 @@ class Dispatcher:
             self._reply(context, None)
             return
         if not self._answered and self._to_begin:
-            # In case that the last of them has something to wait for.
+            # In case the last task suspends.
             asyncio.get_running_loop().call_soon(self._send_answers)
         self._answered.append(connection)
 

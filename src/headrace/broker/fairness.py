@@ -16,7 +16,7 @@ from collections.abc import Callable
 LONG_TURN = 1024 * 1024
 SHORT_TURN = 256 * 1024
 TURN_SECONDS = 0.05
-"""Who uses up a short turn in this time moves much."""
+"""A connection that spends a short turn this fast is heavy."""
 HEAVY_SECONDS = 0.1
 """How long a connection counts as one that moves much."""
 LIGHT_SECONDS = 0.05

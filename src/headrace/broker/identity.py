@@ -38,7 +38,7 @@ class Identity:
     """The oldest epoch in which this broker last used one of the directories; -1 when one does not say."""
 
     def doubts(self, broker_epoch: int) -> str | None:
-        """Why the cluster's facts may not tell all topics that the directories hold; None when they do."""
+        """Why the metadata may be missing topics that the directories hold; None when there is no reason to think so."""
         if self.cluster_id is None or self.previous_epoch < 0:
             return "a data directory was not used by this cluster before"
         if broker_epoch <= self.previous_epoch:

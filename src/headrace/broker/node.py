@@ -303,7 +303,7 @@ class Node:
         return sockets
 
     def _advertised(self) -> tuple[Endpoint, ...]:
-        """What clients are told: advertised.listeners, else what is bound; port 0 means the port that was got."""
+        """What clients are told: advertised.listeners, else what is bound; port 0 means the port actually bound."""
         told = {listener.name: listener for listener in self.config.advertised_listeners}
         endpoints = []
         for listener in self.config.listeners:

@@ -41,7 +41,7 @@ class ReceiveBuffer:
             self.start, self.end = 0, held
 
     def next_step(self, needed: int) -> int:
-        """How far to pay next for a frame of `needed` bytes; no further than now when that is enough."""
+        """How far to pay next for a frame of `needed` bytes; unchanged if that is enough."""
         return max(self.paid, min(needed, 2 * self.paid, self.paid + STEP))
 
     def pay(self, paid: int, needed: int) -> None:

@@ -84,7 +84,7 @@ def replace_all(
     return Outcome(results, changes)
 
 
-def names(setting: str, changes: Sequence[Change]) -> bool:
+def touches(setting: str, changes: Sequence[Change]) -> bool:
     """Whether any of these changes sets or takes away `setting`."""
     return any(isinstance(change, ConfigsChanged) and setting in change.values for change in changes)
 

@@ -170,7 +170,7 @@ class Controller:
 
         def decide(image: MetadataImage) -> Outcome[config_changes.Errors]:
             outcome = alter(image)
-            if config_changes.names("unclean.leader.election.enable", outcome.changes):
+            if config_changes.touches("unclean.leader.election.enable", outcome.changes):
                 after = apply_changes(image, image.offset, outcome.changes)
                 outcome.changes += leaders.elect_uncleanly(after, self._unclean(after))
             return outcome

@@ -1,6 +1,6 @@
 """kazoo's client as Headrace uses it: its threads are watched, and what it says while it looks for ZooKeeper is kept.
 
-Without its threads a client hears nothing of ZooKeeper again and says nothing of that: an exception that kazoo does not expect,
+Without its threads a client silently stops hearing from ZooKeeper: an exception that kazoo does not expect,
 such as an answer to a question it did not ask, ends the thread that reads.
 """
 

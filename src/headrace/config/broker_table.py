@@ -195,7 +195,7 @@ _GROUPS_AND_TRANSACTIONS = [
     Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000, "How often overdue transactions are looked for.", at_least(1), LOW),
     Setting("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, "How often expired transactional ids are looked for.", at_least(1), LOW),
     Setting("add.partitions.to.txn.retry.backoff.ms", INT, 20, "How long a broker waits before it asks a transaction's coordinator again whether a write belongs to the transaction.", at_least(1), HIGH),
-    Setting("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, "How long it does so in all before the producer is told to try again.", at_least(0), HIGH),
+    Setting("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, "Total retry time before the producer gets a retriable error.", at_least(0), HIGH),
     Setting("transaction.partition.verification.enable", BOOLEAN, True, "Whether a transactional write is checked against the coordinator.", None, LOW, CLUSTER),
     Setting("transaction.two.phase.commit.enable", BOOLEAN, False, "Whether producers may keep transactions open without a timeout.", None, LOW),
     Setting("transactional.id.expiration.ms", INT, 604_800_000, "How long an unused transactional id is remembered.", at_least(1), HIGH),

@@ -1,4 +1,4 @@
-"""What the times of consumer groups must be to each other, in Kafka's words: of a broker, and of one group."""
+"""Bounds on consumer group timeouts, of a broker and of one group, with Kafka's messages."""
 
 from __future__ import annotations
 

@@ -205,8 +205,8 @@ class LogLifecycle:
         return store
 
     def retire_to(self, directory: str, reason: str) -> None:
-        """Refuse everything from now on and rename the directory. A thread that reads may go on; one that can no longer
-        write fails nothing, because the log is out of service first."""
+        """Refuse everything from now on and rename the directory. A thread that reads may go on; one whose write fails
+        after this does not take the log offline."""
         store = self.retire(reason)
         self.environment.files.rename(self.directory, directory)
         self.directory = directory

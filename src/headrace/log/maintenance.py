@@ -91,7 +91,7 @@ class LogMaintenance:
         )
 
     async def _soon(self, interval_ms: int, job: Callable[[], Awaitable[None]]) -> None:
-        """A first time soon after the start, as what was due while the broker was down should not wait, then as often as asked."""
+        """Run once shortly after startup, since work may have come due while the broker was down, then at every interval."""
         await self._clock.sleep(min(self.settings.log_initial_task_delay_ms, interval_ms) / 1000)
         await self._do(job)
         await self._every(interval_ms, job)

@@ -27,7 +27,7 @@ class SnapshotFiles:
         self._offsets = set(offsets)
         self._numbers = itertools.count()
         self._lock = threading.Lock()
-        """Never held while waiting for the disk: the loop takes it too."""
+        """Never held during an fsync: the loop takes it too."""
 
     def __contains__(self, offset: int) -> bool:
         return offset in self._offsets

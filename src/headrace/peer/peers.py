@@ -44,7 +44,7 @@ class Peers:
     async def call(
         self, broker_id: int, request: Request, version: int, timeout: float | None = None
     ) -> Response:
-        """Ask a broker over the shared connection, made when there is none. Without a timeout of its own `request_timeout` holds."""
+        """Ask a broker over the shared connection, made when there is none. `timeout` defaults to `request_timeout`."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.open:
             connection = await self._share(broker_id)
