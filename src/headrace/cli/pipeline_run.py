@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _LOOK = 0.5
 _LOG = ".headrace/spark.log"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _OFFSET = re.compile(r"(?P<topic>[A-Za-z][\w.-]*):(?P<partition>\d+):(?P<offset>\d+)")
 
 
@@ -64,8 +65,7 @@ def check_project(
         settings = properties.from_arguments(conf, "--conf")
         if not offline:
             connect(run.bootstrap, command_config)
-        settings = _for_a_look(settings)
-        session = _session(project, run, master, settings, has_work=False)
+        session = _session(project, run, master, settings, is_short=True)
         with tempfile.TemporaryDirectory() as scratch, session as spark:
             tables, empty = Path(scratch, "tables"), Path(scratch, "empty")
             empty.mkdir()
@@ -223,29 +223,24 @@ def _run_of(
     return Run(bootstrap, connection, project.name, version, start)
 
 
-def _for_a_look(settings: Mapping[str, str]) -> dict[str, str]:
-    """Spark only analyses queries: nothing of it lives long enough for what makes a long run fast."""
-    from headrace.pipelines.session import SHORT_LIVED
-
-    option = "spark.driver.extraJavaOptions"
-    return {**settings, option: f"{SHORT_LIVED} {settings.get(option, '')}".strip()}
-
-
 @contextmanager
 def _session(
-    project: Project, run: Run, master: str, conf: Mapping[str, str], *, has_work: bool = True
+    project: Project, run: Run, master: str, conf: Mapping[str, str], *, is_short: bool = False
 ) -> Iterator[Any]:
+    """A short one ends before what makes a long run fast pays."""
     from headrace.pipelines.context import BOOTSTRAP
-    from headrace.pipelines.session import close_session, kill_session, open_session
+    from headrace.pipelines.session import SHORT_LIVED, close_session, open_session
 
     settings = {**project.spec.configuration, BOOTSTRAP: run.bootstrap, **conf}
+    if is_short:
+        settings[_JAVA_OPTIONS] = f"{SHORT_LIVED} {settings.get(_JAVA_OPTIONS, '')}".strip()
     if sys.stderr.isatty():
         output.note(f"Starting Spark ({master}); what it says is in {_LOG}.")
     spark = open_session(project.name, master, settings, project.root)
     try:
         yield spark
     finally:
-        (close_session if has_work else kill_session)(spark)
+        close_session(spark)
 
 
 @contextmanager

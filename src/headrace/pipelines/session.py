@@ -20,8 +20,9 @@ from pyspark.sql import SparkSession
 from headrace.pipelines.masters import check_master, why
 from headrace.spark import interpreter
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
-"""Options of a JVM that ends before thorough compilation pays."""
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -Xshare:auto"
+"""Options of a JVM that ends before thorough compilation pays. None chooses a collector: JAVA_TOOL_OPTIONS may choose
+one, and Java refuses to start with two."""
 _PATIENCE = 5.0
 """Seconds in which Spark may end what it does; then its process is killed. Whatever it was doing, the next run finds what a
 crash would have left, and goes on from there."""
@@ -77,15 +78,9 @@ def close_session(spark: SparkSession) -> None:
         spark.stop()
 
 
-def kill_session(spark: SparkSession) -> None:
-    """For one that has nothing to finish."""
-    _kill(spark)
-    close_session(spark)  # which forgets it, so that another one may be opened here
-
-
 @contextmanager
 def killed_if_slow(spark: SparkSession) -> Iterator[None]:
-    """Around calls that end something: on a busy machine they may take minutes, and who has asked for the end waits."""
+    """Around calls that end something: on a busy machine they may take minutes while the user waits."""
     timer = threading.Timer(_PATIENCE, _kill, [spark])
     timer.daemon = True
     timer.start()
