@@ -115,6 +115,28 @@ def test_who_waits_for_a_receiver_says_so_until_it_answers(
     assert waits_because(waiting) is None
 
 
+def test_a_wait_that_cannot_be_noted_does_not_end_the_delivery(declared, server, chunk, arriving, tmp_path):
+    answers = iter([(503, {}), (200, {})])
+    server.answer = lambda *_: next(answers)
+    waiting = tmp_path / "waiting"
+    waiting.touch()  # so that there can be no directory
+    sink = declared(sink={"type": "webhook", "url": server.url})
+    task = Task(sink, TopicIn(name=("orders",)), Run(), Waiting(waiting))
+    (done,) = task([arriving(chunk(0, values(1), schema=FIELDS))])
+    assert done["rows"].to_pylist() == [1]
+
+
+def test_a_note_that_cannot_be_removed_does_not_end_the_delivery(tmp_path):
+    waiting = Waiting(tmp_path / "waiting")
+    waiting.begin("the receiver is away", 1)
+    [note] = (tmp_path / "waiting").iterdir()
+    note.unlink()
+    note.mkdir()  # which cannot be unlinked
+    waiting.end()
+    waiting.begin("the receiver is away again", 1)
+    assert len(list((tmp_path / "waiting").iterdir())) == 2
+
+
 def test_a_receiver_that_stays_away_ends_the_connector_with_a_sentence(declared, server, chunk, arriving):
     server.answer = lambda *_: (500, {})
     task = Task(

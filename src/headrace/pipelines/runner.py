@@ -31,7 +31,7 @@ from headrace.pipelines.tables import Tables, quoted_name
 from headrace.spark.retrying import delay
 
 _PATIENCE_WHILE_BUSY = 12
-"""So much longer a run waits for its own machine than for a cluster: it only has to be quiet for a moment."""
+"""A run waits this many times longer for its own machine than for a cluster: it only has to be quiet for a moment."""
 
 
 class FlowFailed(PipelineError):
