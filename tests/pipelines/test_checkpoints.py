@@ -2,8 +2,12 @@
 
 import json
 import threading
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
+
+from headrace.pipelines.errors import PipelineError
 
 FLOW = """
     from headrace import pipelines as hp
@@ -36,28 +40,44 @@ def step_of(pipeline):
     return step
 
 
+def create_with_checksum(spark, location, content):
+    """As an earlier version did: with a file of checksums beside it."""
+    path = spark._jvm.org.apache.hadoop.fs.Path(location)
+    out = path.getFileSystem(spark._jsc.hadoopConfiguration()).create(path, True)
+    out.write(bytearray(content))
+    out.close()
+
+
 def test_a_reader_of_the_note_never_meets_half_of_it(project, prepared):
     pipeline = prepared(project("noted"))
-    step = step_of(pipeline)
-    pipeline.checkpoints.remember(step)
-    note = note_of(pipeline.project.root)
+    plain = step_of(pipeline)
+    steps = [plain, replace(plain, rows=plain.rows.distinct())]
+    whole = set()
+    for step in steps:
+        pipeline.checkpoints.remember(step)
+        note = note_of(pipeline.project.root)
+        whole.add(note.read_bytes())
+    assert len(whole) == 2  # so each step replaces the other's
+    seen = set()
     done = threading.Event()
 
     def write():
         try:
-            for _ in range(20):
-                pipeline.checkpoints.remember(step)
+            rounds = 0
+            while rounds < 20 or not whole <= seen:
+                for step in steps:
+                    pipeline.checkpoints.remember(step)
+                rounds += 1
         finally:
             done.set()
 
-    writer = threading.Thread(target=write)
+    writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    seen = set()
     while not done.is_set():
-        seen.add(note.read_bytes())
+        with suppress(FileNotFoundError):  # for a moment there may be none
+            seen.add(note.read_bytes())
     writer.join()
-    assert len(seen) == 1
-    assert json.loads(seen.pop())["sources"] == ["headrace noted"]
+    assert seen == whole
 
 
 def test_a_damaged_note_is_told_with_the_remedy_and_nothing_is_written_twice(
@@ -94,11 +114,33 @@ def test_a_note_damaged_before_anything_was_read_does_not_keep_the_flow_from_sta
 def test_a_note_written_by_an_earlier_version_is_read_and_replaced(project, prepared, spark):
     pipeline = prepared(project("older"))
     step = step_of(pipeline)
-    path = spark._jvm.org.apache.hadoop.fs.Path(f"{pipeline.checkpoints.location(step)}/headrace.json")
-    system = path.getFileSystem(spark._jsc.hadoopConfiguration())
-    out = system.create(path, True)  # with a file of checksums beside it
-    out.write(bytearray(b'{"sources": ["headrace older"], "state": [], "kept": []}'))
-    out.close()
+    content = b'{"sources": ["headrace older"], "state": [], "kept": []}'
+    create_with_checksum(spark, f"{pipeline.checkpoints.location(step)}/headrace.json", content)
     assert pipeline.checkpoints.problem(step) is None
     pipeline.checkpoints.remember(step)
     assert pipeline.checkpoints.problem(step) is None
+
+
+def test_a_note_whose_checksum_is_of_another_content_is_damaged(project, prepared, spark, run_once):
+    root = project("altered")
+    run_once(root)
+    pipeline = prepared(root)
+    content = b'{"sources": ["headrace altered"], "state": [], "kept": []}'
+    create_with_checksum(spark, f"{pipeline.checkpoints.location(step_of(pipeline))}/headrace.json", content)
+    assert pipeline.checkpoints.problems(pipeline.steps) == []
+    note_of(root).write_bytes(content.replace(b"altered", b"ALTERED"))
+    [problem] = pipeline.checkpoints.problems(pipeline.steps)
+    assert f"{note_of(root)} is damaged. If its query is as it was" in str(problem)
+
+
+def test_a_note_that_cannot_be_read_now_is_not_to_be_deleted(project, prepared):
+    root = project("unreadable")
+    pipeline = prepared(root)
+    pipeline.checkpoints.remember(step_of(pipeline))
+    note = note_of(root)
+    note.unlink()
+    note.mkdir()  # which storage refuses to open
+    with pytest.raises(PipelineError, match=r"cannot be read now: .*headrace\.json: .*; try again") as raised:
+        pipeline.checkpoints.problems(pipeline.steps)
+    assert "delete" not in str(raised.value)
+    assert "\n" not in str(raised.value)

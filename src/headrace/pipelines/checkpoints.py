@@ -16,6 +16,7 @@ from headrace.pipelines.resolve import Step
 
 _NOTE = "headrace.json"
 _METADATA, _OFFSETS = "metadata", "offsets"  # Spark's own
+_WRONG_CHECKSUM = "org.apache.hadoop.fs.ChecksumException"
 
 
 class Damaged(Exception):
@@ -101,22 +102,25 @@ class Checkpoints:
         return cast("Fingerprint | None", self._read(step, _NOTE))
 
     def _read(self, step: Step, file: str) -> Any:
-        """What a file of the checkpoint holds as JSON; None when it is not there, Damaged when it is not JSON."""
-        system, path = self._place(f"{self.location(step)}/{file}")
-        if not system.exists(path):
-            return None
-        stream = system.open(path)
+        """What a file of the checkpoint holds as JSON; None when it is not there, Damaged when its content is not
+        what was written. Storage that does not answer proves nothing about the file, so nobody is told to delete it."""
         try:
-            data = bytes(stream.readAllBytes())
+            system, path = self._place(f"{self.location(step)}/{file}")
+            if not system.exists(path):
+                return None
+            data = _content(system, path)
+        except Py4JJavaError as error:
+            name, java = f"{self.location(step)}/{file}", error.java_exception
+            if java.getClass().getName() == _WRONG_CHECKSUM:
+                raise Damaged(f"{name} is damaged") from error
+            raise PipelineError(
+                f"Flow '{step.name}' has a checkpoint that cannot be read now: {name}: {_first_line(java)}; "
+                "try again when its storage can be read, and leave the file as it is."
+            ) from error
+        try:
             found = json.loads(data)
-        except (
-            ValueError,
-            Py4JJavaError,
-        ) as error:  # Java's: the checksum beside the file is of another content
-            how = "is damaged" if isinstance(error, Py4JJavaError) or data else "is empty"
-            raise Damaged(f"{path.toString()} {how}") from error
-        finally:
-            stream.close()
+        except ValueError as error:
+            raise Damaged(f"{path.toString()} is {'damaged' if data else 'empty'}") from error
         if not isinstance(found, dict):
             raise Damaged(f"{path.toString()} is damaged")
         return found
@@ -129,3 +133,16 @@ class Checkpoints:
     def _place(self, name: str) -> tuple[Any, Any]:
         path = self._spark._jvm.org.apache.hadoop.fs.Path(name)
         return path.getFileSystem(self._spark._jsc.hadoopConfiguration()), path
+
+
+def _content(system: Any, path: Any) -> bytes:
+    stream = system.open(path)
+    try:
+        return bytes(stream.readAllBytes())
+    finally:
+        stream.close()
+
+
+def _first_line(java: Any) -> str:
+    """What a Java exception says, without its stack."""
+    return str(java.toString()).partition("\n")[0].rstrip(".")
