@@ -93,3 +93,26 @@ def test_only_python_providers_take_pythons_names_of_fields() -> None:
         ServiceDefinition(described).match("put", [{"order_id": 1}])
     described["parameters"] = {"headrace": "1.0"}
     assert ServiceDefinition(described).match("put", [{"order_id": 1}]).name == "put"
+
+
+def test_a_description_may_name_the_types_of_fields_as_dubbo_3_does() -> None:
+    described = {
+        **DESCRIBED,
+        "types": [
+            {"type": "com.acme.Colour", "enums": ["RED", "BLUE"]},
+            {
+                "type": "com.acme.Order",
+                "properties": {
+                    "article": "java.lang.String",
+                    "colour": "com.acme.Colour",
+                    "tags": "java.util.Set<java.lang.String>",
+                },
+            },
+        ],
+    }
+    definition = ServiceDefinition(described)
+    assert definition.match("place", [GOOD]).name == "place"
+    with pytest.raises(CallMistake, match=r"article: a text is expected for java\.lang\.String"):
+        definition.match("place", [{"article": 5}])
+    with pytest.raises(CallMistake, match=r"colour: com\.acme\.Colour has no member 'GREEN'"):
+        definition.match("place", [{"colour": "GREEN"}])

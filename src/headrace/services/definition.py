@@ -110,7 +110,7 @@ class ServiceDefinition:
 
     def _bean_problem(self, value: object, base: str) -> str | None:
         described = self._types.get(base)
-        members = (described or {}).get("enum")
+        members = (described or {}).get("enum") or (described or {}).get("enums")
         if members and isinstance(value, str) and value not in members:
             return f"{base} has no member '{value}'.{suggestion(value, members)}"
         properties = (described or {}).get("properties")
@@ -126,7 +126,7 @@ class ServiceDefinition:
                 known = properties.get(camel_case(key))
             if known is None:
                 return f"{base} has no field '{key}'.{suggestion(key, properties)}"
-            problem = self._problem(item, str(known.get("type") or ""))
+            problem = self._problem(item, _type_of(known))
             if problem is not None:
                 return f"{key}: {problem}"
         return None
@@ -145,6 +145,11 @@ def _split(kind: str) -> tuple[str, list[str]]:
             arguments.append(inner[start:position].strip())
             start = position + 1
     return base.strip(), arguments
+
+
+def _type_of(described: object) -> str:
+    """The type of a field: Dubbo 3 writes its name alone, Dubbo 2.7 an object around it."""
+    return str((described.get("type") if isinstance(described, Mapping) else described) or "")
 
 
 def _either(methods: Sequence[MethodDefinition]) -> str:
