@@ -69,7 +69,9 @@ class Job:
             self.lags.close()
 
     def _lag(self) -> dict[str, Any]:
-        lag = None if self.lags is None else self.lags.lag(self.lags.groups[0])
+        if self.lags is None or self.declaration.connector.direction != "sink":
+            return {}  # a group that has the name of a source's is somebody else's
+        lag = self.lags.lag(self.lags.groups[0])
         return {} if lag is None else {"lag_rows": lag.records, "lag_seconds": lag.seconds}
 
     def report(self) -> dict[str, Any]:
