@@ -66,8 +66,13 @@ def _meaning(setting: Setting, inert: Mapping[str, str], refused: Mapping[str, R
     if setting.name in inert:
         return f"{setting.doc} **Does not act:** {inert[setting.name]}."
     if setting.name in refused:
-        taken = " or ".join(f"`{value}`" if value else "nothing" for value in refused[setting.name].taken)
-        return f"{setting.doc} **Any value but {taken} is refused:** {refused[setting.name].why}"
+        refusal, default = refused[setting.name], format_value(setting.default) or ""
+        if default in refusal.taken:
+            taken = " or ".join(f"`{value}`" if value else "nothing" for value in refusal.taken)
+            what = f"Any value but {taken}"
+        else:  # left out it says nothing, but whoever writes it relies on it
+            what = f"Setting it to `{default}`"
+        return f"{setting.doc} **{what} is refused:** {refusal.why}"
     if inert is INERT and setting.name in INERT_WHILE_RUNNING:
         return (
             f"{setting.doc} **Changed while running it does not act:** {INERT_WHILE_RUNNING[setting.name]}."
