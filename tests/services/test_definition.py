@@ -116,3 +116,53 @@ def test_a_description_may_name_the_types_of_fields_as_dubbo_3_does() -> None:
         definition.match("place", [{"article": 5}])
     with pytest.raises(CallMistake, match=r"colour: com\.acme\.Colour has no member 'GREEN'"):
         definition.match("place", [{"colour": "GREEN"}])
+
+
+NUMBERS: dict[str, Any] = {
+    "canonicalName": "com.acme.Sums",
+    "methods": [
+        {"name": "whole", "parameterTypes": ["long"]},
+        {"name": "fraction", "parameterTypes": ["java.lang.Double"]},
+        {"name": "flag", "parameterTypes": ["boolean"]},
+        {"name": "list", "parameterTypes": ["java.util.List<java.lang.Integer>"]},
+        {"name": "text", "parameterTypes": ["java.lang.String"]},
+        {"name": "text", "parameterTypes": ["long"]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "types"),
+    [
+        ("whole", "5", ["long"]),
+        ("whole", "-5", ["long"]),
+        ("whole", 1.0, ["long"]),
+        ("fraction", "1.5", ["java.lang.Double"]),
+        ("flag", "true", ["boolean"]),
+        ("flag", 1, ["boolean"]),
+        ("list", ["1", 2.0], ["java.util.List"]),
+        ("text", "5", ["java.lang.String"]),  # what fits as it is comes first
+    ],
+)
+def test_what_java_converts_fits_a_java_provider(method: str, value: Any, types: list[str]) -> None:
+    assert ServiceDefinition(NUMBERS).match(method, [value]).raw_types == types
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "said"),
+    [
+        ("whole", "five", "a whole number is expected for long, not a text."),
+        ("whole", 1.5, "a whole number is expected for long, not a number."),
+        ("fraction", "1,5", "a number is expected for java.lang.Double, not a text."),
+        ("flag", "yes", "true or false is expected for boolean, not a text."),
+    ],
+)
+def test_what_java_cannot_convert_or_would_spoil_is_refused(method: str, value: Any, said: str) -> None:
+    with pytest.raises(CallMistake, match=said):
+        ServiceDefinition(NUMBERS).match(method, [value])
+
+
+def test_a_python_provider_gets_numbers_as_numbers() -> None:
+    described = {**NUMBERS, "parameters": {"headrace": "1.0"}}
+    with pytest.raises(CallMistake, match="a whole number is expected for long, not a text"):
+        ServiceDefinition(described).match("whole", ["5"])

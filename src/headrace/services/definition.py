@@ -7,20 +7,26 @@ so a caller who types a call compares it first. What a description does not say 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from headrace.services.errors import ServicesError
 from headrace.services.hessian2.classes import camel_case
+from headrace.services.java_conversion import BOOLEANS, FRACTIONS, WHOLE, java_converts, short_name
 from headrace.services.suggest import suggestion
 
-_WHOLE = ("int", "long", "short", "byte", "Integer", "Long", "Short", "Byte", "BigInteger")
-_FRACTIONS = ("float", "double", "Float", "Double", "BigDecimal")
 _PRIMITIVE = ("int", "long", "short", "byte", "float", "double", "boolean", "char")
 _JAVAS_OWN = ("java.", "javax.")  # described by their private fields, but never sent as objects
 _LISTS = re.compile(r"(java\.util\.\w*(List|Set|Collection|Queue)|java\.lang\.Iterable)$")
 _MAPS = re.compile(r"java\.util\.(concurrent\.)?\w*Map$")
+
+Converts = Callable[[object, str], bool]
+"""Whether a provider makes a value that is not of a Java type into one."""
+
+
+def _nothing(_value: object, _base: str) -> bool:
+    return False
 
 
 class CallMistake(ServicesError):
@@ -54,8 +60,8 @@ class ServiceDefinition:
             for each in described.get("methods") or ()
         ]
         self._types = {str(each.get("type")): each for each in described.get("types") or ()}
-        # A Python provider takes order_id for orderId.
-        self._takes_snake_case = "headrace" in (described.get("parameters") or {})
+        # A Python provider takes order_id for orderId; Java's turns "5" into a number where one is declared.
+        self._is_python = "headrace" in (described.get("parameters") or {})
 
     def match(
         self, name: str, arguments: Sequence[object], types: Sequence[str] | None = None
@@ -74,47 +80,53 @@ class ServiceDefinition:
             raise CallMistake(f"{count} given, but the method is {_either(candidates)}.")
         mistakes = [self._mistake(method, arguments) for method in counted]
         fitting = [method for method, mistake in zip(counted, mistakes, strict=True) if mistake is None]
+        if not fitting and not self._is_python:
+            fitting = [
+                method for method in counted if self._mistake(method, arguments, java_converts) is None
+            ]
         if len(fitting) > 1:
             raise CallMistake(f"{name} is overloaded: name the types of one of {_either(fitting)}.")
         if not fitting:
             raise CallMistake(mistakes[0] or "")
         return fitting[0]
 
-    def _mistake(self, method: MethodDefinition, arguments: Sequence[object]) -> str | None:
+    def _mistake(
+        self, method: MethodDefinition, arguments: Sequence[object], converts: Converts = _nothing
+    ) -> str | None:
         for number, (value, kind) in enumerate(zip(arguments, method.parameter_types, strict=True), 1):
-            problem = self._problem(value, kind)
+            problem = self._problem(value, kind, converts)
             if problem is not None:
                 return f"Argument {number} of {method.signature} does not fit: {problem}"
         return None
 
-    def _problem(self, value: object, kind: str) -> str | None:
+    def _problem(self, value: object, kind: str, converts: Converts) -> str | None:
         """What is wrong with a JSON value where a Java type is declared; None also where nobody can tell."""
         base, arguments = _split(kind)
         if value is None:
             return "null is not possible for a primitive type." if base in _PRIMITIVE else None
         wanted = _json_kind(base)
-        if wanted and _json_kind_of(value) not in wanted:
+        if wanted and _json_kind_of(value) not in wanted and not converts(value, base):
             return f"{wanted[0]} is expected for {kind}, not {_json_kind_of(value)}."
         if isinstance(value, list) and (base.endswith("[]") or _LISTS.match(base)):
             inner = base[:-2] if base.endswith("[]") else arguments[0] if len(arguments) == 1 else ""
-            problems = (self._problem(item, inner) for item in value) if inner else iter(())
+            problems = (self._problem(item, inner, converts) for item in value) if inner else iter(())
             return next((problem for problem in problems if problem), None)
         if isinstance(value, dict) and _MAPS.match(base):
             problems = (
-                (self._problem(item, arguments[1]) for item in value.values())
+                (self._problem(item, arguments[1], converts) for item in value.values())
                 if len(arguments) == 2
                 else iter(())
             )
             return next((problem for problem in problems if problem), None)
-        return self._bean_problem(value, base)
+        return self._bean_problem(value, base, converts)
 
-    def _bean_problem(self, value: object, base: str) -> str | None:
+    def _bean_problem(self, value: object, base: str, converts: Converts) -> str | None:
         described = self._types.get(base)
         members = (described or {}).get("enum") or (described or {}).get("enums")
         if members and isinstance(value, str) and value not in members:
             return f"{base} has no member '{value}'.{suggestion(value, members)}"
         properties = (described or {}).get("properties")
-        if not properties or base.startswith(_JAVAS_OWN):
+        if not properties or not isinstance(properties, Mapping) or base.startswith(_JAVAS_OWN):
             return None
         if not isinstance(value, dict):
             return f"an object is expected for {base}, not {_json_kind_of(value)}."
@@ -122,11 +134,11 @@ class ServiceDefinition:
             if key == "class":
                 continue
             known = properties.get(key)
-            if known is None and self._takes_snake_case:
+            if known is None and self._is_python:
                 known = properties.get(camel_case(key))
             if known is None:
                 return f"{base} has no field '{key}'.{suggestion(key, properties)}"
-            problem = self._problem(item, _type_of(known))
+            problem = self._problem(item, _type_of(known), converts)
             if problem is not None:
                 return f"{key}: {problem}"
         return None
@@ -158,12 +170,12 @@ def _either(methods: Sequence[MethodDefinition]) -> str:
 
 def _json_kind(base: str) -> tuple[str, ...]:
     """Which JSON values a Java type takes, the usual one first; none where it depends."""
-    short = base.removeprefix("java.lang.").removeprefix("java.math.")
-    if short in _WHOLE:
+    short = short_name(base)
+    if short in WHOLE:
         return ("a whole number",)
-    if short in _FRACTIONS:
+    if short in FRACTIONS:
         return ("a number", "a whole number", *(("a text",) if short == "BigDecimal" else ()))
-    if short in ("boolean", "Boolean"):
+    if short in BOOLEANS:
         return ("true or false",)
     if short in ("String", "char", "Character"):
         return ("a text",)
