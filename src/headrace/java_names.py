@@ -22,6 +22,7 @@ _ASSIGNORS = {
     "stickyassignor": "cooperative-sticky",
     "sticky": "cooperative-sticky",
 }
+_JKS_MAGIC = bytes.fromhex("feedfeed")
 _JAAS_MODULE = re.compile(r"^\s*([\w.$]+)\s+\w+\s*(.*?);?\s*$", re.DOTALL)
 _JAAS_OPTION = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([^\s";]+))')
 
@@ -79,7 +80,10 @@ def assignors(names: Iterable[str]) -> str:
 
 
 def replace_stores(settings: dict[str, str]) -> None:
-    """Java keeps certificates in stores; librdkafka wants PEM, or PKCS#12 for the client's own key."""
+    """Java keeps certificates in stores; librdkafka wants PEM, or PKCS#12 for the client's own key.
+
+    A key store whose type is not given is what its file says, so settings that went through here once pass unchanged.
+    """
     trust = settings.pop("ssl.truststore.location", None)
     trust_type = settings.pop("ssl.truststore.type", "JKS").upper()
     settings.pop("ssl.truststore.password", None)
@@ -90,9 +94,12 @@ def replace_stores(settings: dict[str, str]) -> None:
                 f"(keytool -exportcert -rfc -keystore {trust} -alias … > ca.pem) and set ssl.ca.location=ca.pem"
             )
         settings["ssl.ca.location"] = trust
-    key_type = settings.pop("ssl.keystore.type", "JKS").upper()
+    given_type = settings.pop("ssl.keystore.type", None)
     store = settings.get("ssl.keystore.location")
-    if store is None or key_type == "PKCS12":
+    if store is None:
+        return
+    key_type = _key_store_type(store) if given_type is None else given_type.upper()
+    if key_type == "PKCS12":
         return
     if key_type != "PEM":
         raise SettingRefused(
@@ -101,6 +108,14 @@ def replace_stores(settings: dict[str, str]) -> None:
         )
     del settings["ssl.keystore.location"]
     settings["ssl.certificate.location"] = settings["ssl.key.location"] = store
+
+
+def _key_store_type(store: str) -> str:
+    try:
+        with open(store, "rb") as file:
+            return "JKS" if file.read(len(_JKS_MAGIC)) == _JKS_MAGIC else "PKCS12"
+    except OSError:
+        return "PKCS12"  # librdkafka says why it cannot read the file
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

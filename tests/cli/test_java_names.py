@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from headrace.cli.failure import Failure
 from headrace.cli.java_names import translate
+from headrace.client.config import merged
 
 
 def settings(**properties: str) -> dict[str, str]:
@@ -32,9 +35,30 @@ def test_a_pem_trust_store_becomes_the_ca_file() -> None:
     assert given == {"ssl.ca.location": "/ca.pem"}
 
 
-def test_a_java_key_store_is_refused_with_the_command_that_converts_it() -> None:
-    with pytest.raises(Failure, match=r"keytool -importkeystore -srckeystore /k\.jks"):
-        settings(ssl__keystore__location="/k.jks")
+@pytest.mark.parametrize("given", [{}, {"ssl__keystore__type": "jks"}], ids=["by its content", "by its type"])
+def test_a_java_key_store_is_refused_with_the_command_that_converts_it(
+    tmp_path: Path, given: dict[str, str]
+) -> None:
+    store = tmp_path / "k.jks"
+    store.write_bytes(bytes.fromhex("feedfeed00000002"))
+    with pytest.raises(Failure, match=f"{store} is JKS; .*keytool -importkeystore -srckeystore {store}"):
+        settings(ssl__keystore__location=str(store), **given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"ssl.keystore.type": "PKCS12"}],
+    ids=["as librdkafka has it", "as Java has it"],
+)
+def test_a_pkcs12_key_store_remains_one_for_every_client_a_command_makes(given: dict[str, str]) -> None:
+    store = {
+        "bootstrap.servers": "h:1",
+        "ssl.keystore.location": "/client.p12",
+        "ssl.keystore.password": "secret",
+    }
+    translated = translate({**store, **given}).settings
+    assert translated == store
+    assert merged(translated, {}) == store
 
 
 def test_a_pem_key_store_gives_certificate_and_key() -> None:

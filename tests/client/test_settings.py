@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from headrace.client import ConfigError, Consumer, Producer
-from headrace.client.config import connection_settings, consumer_settings, producer_settings
+from headrace.client.config import connection_settings, consumer_settings, merged, producer_settings
 from headrace.client.repeats import Repeats
 
 SERVERS = "127.0.0.1:1"
@@ -133,6 +133,24 @@ def test_a_login_and_certificates_come_under_javas_names() -> None:
     }
     assert connection_settings(java) == expected
     assert expected.items() <= producer_settings(java, {}, None).librdkafka.items()
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        {"ssl.keystore.location": "/client.p12", "ssl.keystore.password": "x", "ssl.keystore.type": "pkcs12"},
+        {"ssl.keystore.location": "/client.p12", "ssl.keystore.password": "x"},
+        {"ssl.keystore.location": "/client.pem", "ssl.keystore.type": "PEM", "ssl.key.password": "x"},
+        {"ssl.keystore.type": "PEM", "ssl.keystore.key": "k", "ssl.keystore.certificate.chain": "c"},
+        {"ssl.truststore.location": "/ca.pem", "ssl.truststore.type": "PEM"},
+        {"ssl.endpoint.identification.algorithm": ""},
+    ],
+    ids=lambda store: ", ".join(f"{name}={value}" for name, value in store.items()),
+)
+def test_settings_that_were_translated_once_stay_as_they_are(store: dict[str, object]) -> None:
+    once = merged({"bootstrap.servers": SERVERS, **store}, {})
+    assert "ssl.keystore.type" not in once
+    assert merged(once, {}) == once
 
 
 @pytest.mark.parametrize("name", ["sticky", "org.apache.kafka.clients.consumer.StickyAssignor"])

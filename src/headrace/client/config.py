@@ -178,7 +178,7 @@ def merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
 
 
 def _in_librdkafkas_names(settings: dict[str, object]) -> dict[str, object]:
-    """How to be let in, as the Java client's settings say it, in librdkafka's."""
+    """Translate Java's login and certificate settings to librdkafka's."""
     java = {name: str(settings.pop(name)) for name in list(settings) if name in _JAVA}
     try:
         if "sasl.jaas.config" in java:
