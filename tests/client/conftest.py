@@ -6,6 +6,7 @@ HEADRACE_TEST_BOOTSTRAP names another cluster to test against, such as an Apache
 from __future__ import annotations
 
 import os
+import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -75,3 +76,10 @@ def read_all(bootstrap: str, admin: Admin) -> Callable[..., list[Record]]:
         return list(scan({"bootstrap.servers": bootstrap}, starts, isolation_level=isolation_level))
 
     return read
+
+
+@pytest.fixture
+def silent_broker() -> Iterator[str]:
+    """Takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 
 from confluent_kafka import KafkaError, Message
 
+from headrace.client.aio_known_topics import AwaitedTopics
 from headrace.client.config import Config, Delivery, log
 from headrace.client.errors import ConfigError, DeliveryError
 from headrace.client.producer import OnDelivery, ProducerCore, outcome
@@ -64,6 +65,7 @@ class AsyncProducer(Generic[K, V]):
         self._core: ProducerCore[K, V] = ProducerCore(
             config, settings, delivery, key_serializer, value_serializer
         )
+        self._topics = AwaitedTopics(self._loop, self._core.topics, self._core.settings.max_block)
         self._delivered: deque[Callable[[], None]] = deque()
         self._waking = False
         self._transaction = Transaction(self._core.librdkafka, self._core.settings)
@@ -85,6 +87,20 @@ class AsyncProducer(Generic[K, V]):
         on_delivery: OnDelivery | None = None,
     ) -> asyncio.Future[RecordMetadata]:
         """Send, waiting only for room in the buffer; await the Future for the acknowledgement."""
+        return await self._send(topic, value, key, partition, headers, timestamp, on_delivery)
+
+    async def _send(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        headers: HeadersLike | None,
+        timestamp: int | None,
+        on_delivery: OnDelivery | None = None,
+        *,
+        to_known_topic: bool = False,
+    ) -> asyncio.Future[RecordMetadata]:
         future: asyncio.Future[RecordMetadata] = self._loop.create_future()
 
         def settle(metadata: RecordMetadata | None, failure: DeliveryError | None) -> None:
@@ -106,7 +122,9 @@ class AsyncProducer(Generic[K, V]):
             metadata, failure = outcome(error, message)
             self._hand_over(lambda: settle(metadata, failure))
 
-        await self._enqueue(topic, value, key, partition, headers, timestamp, delivered)
+        await self._enqueue(
+            topic, value, key, partition, headers, timestamp, delivered, to_known_topic=to_known_topic
+        )
         return future
 
     async def send_and_wait(
@@ -120,11 +138,8 @@ class AsyncProducer(Generic[K, V]):
         timestamp: int | None = None,
     ) -> RecordMetadata:
         """Send and return when the record is acknowledged; raises DeliveryError when it is not."""
-        if self._core.topics.must_be_asked_for(topic):
-            await asyncio.to_thread(self._core.topics.partition_count, topic)
-        return await (
-            await self.send(topic, value, key=key, partition=partition, headers=headers, timestamp=timestamp)
-        )
+        sent = await self._send(topic, value, key, partition, headers, timestamp, to_known_topic=True)
+        return await sent
 
     async def send_and_forget(
         self,
@@ -167,9 +182,14 @@ class AsyncProducer(Generic[K, V]):
         headers: HeadersLike | None,
         timestamp: int | None,
         delivered: Callable[[KafkaError | None, Message], None],
+        *,
+        to_known_topic: bool = False,
     ) -> None:
-        if partition is None and not self._core.knows_partitions(topic):
-            await asyncio.to_thread(self._core.topics.partition_count, topic)
+        self._core.check_open()
+        if partition is None and self._core.places_records:
+            await self._topics.wait_for(topic, known=self._core.topics.is_fresh(topic))
+        elif to_known_topic:
+            await self._topics.wait_for(topic, known=not self._core.topics.must_be_asked_for(topic))
         hand_over = self._core.prepare(topic, value, key, partition, headers, timestamp, delivered)
         deadline = time.monotonic() + self._core.settings.max_block
         while True:

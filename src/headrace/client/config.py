@@ -7,6 +7,7 @@ librdkafka has another name or default than Kafka's Java client, Kafka's wins.
 from __future__ import annotations
 
 import logging
+import math
 import re
 import uuid
 from collections.abc import Callable, Mapping
@@ -80,7 +81,7 @@ def producer_settings(
         librdkafka=_as_librdkafka(settings, own=("partitioner", "max.block.ms")),
         partitioner=settings.get("partitioner", "murmur2"),
         max_block=_seconds(settings, "max.block.ms", 60_000),
-        delivery_timeout=_seconds(settings, "delivery.timeout.ms", 120_000),
+        delivery_timeout=_seconds(settings, "delivery.timeout.ms", 120_000) or math.inf,
         metadata_max_age=_seconds(settings, "metadata.max.age.ms", 300_000),
         transactional_id=None if transactional_id is None else str(transactional_id),
         transaction_timeout=_seconds(settings, "transaction.timeout.ms", 60_000),
@@ -285,6 +286,7 @@ _CONNECTION_TOO = frozenset({"oauth_cb", "enable.ssl.certificate.verification", 
 _PRODUCER_NAMES = {
     "buffer.memory": "queue.buffering.max.kbytes",
     "max.request.size": "message.max.bytes",
+    "message.timeout.ms": "delivery.timeout.ms",  # librdkafka knows it under both names
     "partitioner.class": "partitioner",
 }
 _CONSUMER_NAMES = {"fetch.max.wait.ms": "fetch.wait.max.ms"}

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from headrace.client.config import ProducerSettings
 from headrace.client.errors import DeliveryError, broker_error, explain, is_retriable, kafka_error
 
-_BETWEEN_TRIES = 0.1
+BETWEEN_TRIES = 0.1
 _COMING = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -31,38 +31,45 @@ class KnownTopics:
         return self._partitions.get(topic, (0, 0.0))[1] > time.monotonic()
 
     def must_be_asked_for(self, topic: str) -> bool:
-        """Whether a caller that waits for the acknowledgement calls ``partition_count`` first.
+        """Whether a caller that waits for the acknowledgement waits for the topic first.
 
-        As in Java's client max.block.ms bounds the wait for the first word about a topic. The wait for what was sent
-        to a known one, or a shorter delivery.timeout.ms, librdkafka sees to.
+        As in Java's client max.block.ms bounds the wait for the first word about a topic. Afterwards, or when
+        delivery.timeout.ms is shorter, librdkafka's own timeout applies.
         """
         return topic not in self._partitions and self._settings.max_block < self._settings.delivery_timeout
 
     def partition_count(self, topic: str) -> int:
         """Waits max.block.ms for the answer."""
-        return self._partitions[topic][0] if self.is_fresh(topic) else self._ask(topic)
+        if not self.is_fresh(topic):
+            deadline = time.monotonic() + self._settings.max_block
+            while (problem := self.ask(topic, max(0.1, deadline - time.monotonic()))) is not None:
+                if time.monotonic() >= deadline:
+                    raise self.unknown(topic, problem)
+                time.sleep(BETWEEN_TRIES)
+        return self._partitions[topic][0]
 
-    def _ask(self, topic: str) -> int:
-        deadline = time.monotonic() + self._settings.max_block
-        while True:
-            try:
-                found = self._librdkafka.list_topics(
-                    topic, timeout=max(0.1, deadline - time.monotonic())
-                ).topics[topic]
-                problem = found.error
-            except KafkaException as error:
-                problem = kafka_error(error)
-            if problem is None:
-                until = time.monotonic() + self._settings.metadata_max_age
-                self._partitions[topic] = len(found.partitions), until
-                return len(found.partitions)
-            if problem.code() not in _COMING and not is_retriable(problem):
-                raise broker_error(problem, f"asking for the partitions of {topic}")
-            if time.monotonic() >= deadline:
-                raise DeliveryError(
-                    f"a record for {topic} was not sent: nobody knew the topic within {self._settings.max_block:g} s "
-                    f"(max.block.ms): {explain(problem)}",
-                    problem.code(),
-                    retriable=True,
-                )
-            time.sleep(_BETWEEN_TRIES)
+    def ask(self, topic: str, timeout: float) -> KafkaError | None:
+        """Ask a broker once; returns why the topic is not known yet, and raises when it is not worth asking again."""
+        problem: KafkaError | None
+        try:
+            found = self._librdkafka.list_topics(topic, timeout=timeout).topics[topic]
+            problem = found.error
+        except KafkaException as error:
+            problem = kafka_error(error)
+        if problem is None:
+            until = time.monotonic() + self._settings.metadata_max_age
+            self._partitions[topic] = len(found.partitions), until
+        elif problem.code() not in _COMING and not is_retriable(problem):
+            raise broker_error(problem, f"asking for the partitions of {topic}")
+        return problem
+
+    def unknown(self, topic: str, problem: KafkaError | None) -> DeliveryError:
+        """What a caller is told that has waited max.block.ms; no problem means that nothing was heard at all."""
+        told = problem is not None and problem.code() in _COMING
+        happened = f"no broker {'knew' if told else 'answered for'} topic {topic}"
+        reason = "" if problem is None else f": {explain(problem)}"
+        return DeliveryError(
+            f"a record for {topic} was not sent: {happened} within {self._settings.max_block:g} s (max.block.ms){reason}",
+            KafkaError._TIMED_OUT if problem is None else problem.code(),
+            retriable=True,
+        )

@@ -91,9 +91,18 @@ class ProducerCore(Generic[K, V]):
         self._poller.start()
         weakref.finalize(self, self._closed.set)
 
-    def knows_partitions(self, topic: str) -> bool:
-        """Whether ``produce`` can place a record without asking a broker first."""
-        return self._partitioner is None or self.topics.is_fresh(topic)
+    @property
+    def places_records(self) -> bool:
+        """Whether ``prepare`` must know how many partitions a topic has: librdkafka lacks the partitioner."""
+        return self._partitioner is not None
+
+    def check_open(self) -> None:
+        if self._closing:
+            raise _closed()
+        if os.getpid() != self._process:
+            raise ConfigError(
+                "the producer was made before this process was forked and cannot send here: make one in each process"
+            )
 
     def prepare(
         self,
@@ -106,7 +115,7 @@ class ProducerCore(Generic[K, V]):
         on_delivery: Callable[[KafkaError | None, Message], None],
     ) -> Callable[[], None]:
         """Serialize and place the record; the call that is returned hands it over, or raises BufferError."""
-        self._check_open()
+        self.check_open()
         key_bytes = self._serialize_key(key)
         value_bytes = self._serialize_value(value)
         if partition is None:
@@ -180,14 +189,6 @@ class ProducerCore(Generic[K, V]):
         """Close without waiting; what is not acknowledged fails."""
         with suppress(DeliveryError):
             self.close(0)
-
-    def _check_open(self) -> None:
-        if self._closing:
-            raise _closed()
-        if os.getpid() != self._process:
-            raise ConfigError(
-                "the producer was made before this process was forked and cannot send here: make one in each process"
-            )
 
     def _place(self, topic: str, key: bytes | None, value: bytes | None) -> int:
         if self._partitioner is None:
@@ -274,6 +275,7 @@ class Producer(ProducerCore[K, V]):
         timestamp: int | None = None,
     ) -> RecordMetadata:
         """Send and return when the record is acknowledged; raises DeliveryError when it is not."""
+        self.check_open()
         if self.topics.must_be_asked_for(topic):
             self.topics.partition_count(topic)
         return self.send(
