@@ -215,10 +215,31 @@ except BaseException:
 """
 
 
-def test_a_sigterm_in_the_middle_of_an_import_is_not_swallowed(tmp_path, monkeypatch):
+@pytest.fixture
+def alarm():
+    """An alarm of the caller's, hours away; the test's own timeout gets its alarm back afterwards."""
+    handler, (left, _) = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)
+    signal.signal(signal.SIGALRM, lambda number, frame: None)
+    signal.setitimer(signal.ITIMER_REAL, 9000, 5000)
+    yield signal.getsignal(signal.SIGALRM)
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, left)
+
+
+def is_as_the_caller_set_it(alarm):
+    left, interval = signal.getitimer(signal.ITIMER_REAL)
+    return signal.getsignal(signal.SIGALRM) == alarm and 5000 < left <= 9000 and interval == 5000
+
+
+def test_a_command_leaves_the_alarm_of_its_caller_alone(alarm):
+    assert frame.run(lambda: int(is_as_the_caller_set_it(alarm))) == 1
+    assert is_as_the_caller_set_it(alarm)
+
+
+def test_a_sigterm_in_the_middle_of_an_import_is_not_swallowed(tmp_path, monkeypatch, alarm):
     (tmp_path / "swallows_what_is_raised.py").write_text(SWALLOWS)
     monkeypatch.syspath_prepend(tmp_path)
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)]
+    before = signal.getsignal(signal.SIGTERM)
 
     def command():
         import swallows_what_is_raised  # noqa: F401
@@ -229,7 +250,8 @@ def test_a_sigterm_in_the_middle_of_an_import_is_not_swallowed(tmp_path, monkeyp
         return 0
 
     assert frame.run(command) == Exit.TERMINATED
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)] == before
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert is_as_the_caller_set_it(alarm)
 
 
 def test_a_sigterm_in_an_import_that_never_ends_is_heeded_too(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import Any, NamedTuple
 
 from headrace.cli.failure import Exit, Failure
 
@@ -23,6 +24,8 @@ _IMPORT_PATIENCE = 5.0
 """A module of the user's may never come back from its import."""
 _LOOK_AGAIN = 0.01
 
+_Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
+
 
 class Terminated(BaseException):
     """SIGTERM, raised so that a command leaves its group and closes its files on the way out."""
@@ -34,13 +37,12 @@ def run(action: Callable[[], int]) -> int:
         # A terminal that has no such character, or a name that is no text, shall not end a command.
         sys.stdout.reconfigure(errors="backslashreplace")
     terminate = _Terminate()
-    before = {number: signal.signal(number, terminate) for number in (signal.SIGTERM, signal.SIGALRM)}
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         return _guarded(action)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        terminate.give_back_the_alarm()
+        signal.signal(signal.SIGTERM, before)
 
 
 def _guarded(action: Callable[[], int]) -> int:
@@ -85,20 +87,42 @@ class _Terminate:
     """The handler of SIGTERM, and of the alarm by which it looks again.
 
     The import system swallows what is raised inside some of its steps, and a command begins with imports: a signal that
-    comes during one is heeded when it is over.
+    comes during one is heeded when it is over. The alarm may be somebody else's, such as a test runner's: it is borrowed
+    for that time only.
     """
 
     def __init__(self) -> None:
         self._patience_ends: float | None = None
+        self._borrowed: _Alarm | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         if self._patience_ends is None:
             self._patience_ends = now + _IMPORT_PATIENCE
         if _is_importing(frame) and now < self._patience_ends:
+            if self._borrowed is None:
+                self._borrowed = _Alarm(
+                    signal.signal(signal.SIGALRM, self), *signal.getitimer(signal.ITIMER_REAL), now
+                )
             signal.setitimer(signal.ITIMER_REAL, _LOOK_AGAIN)
             return
         raise Terminated
+
+    def give_back_the_alarm(self) -> None:
+        if self._borrowed is not None:
+            alarm, self._borrowed = self._borrowed, None
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, alarm.handler)
+            if alarm.left:
+                passed = time.monotonic() - alarm.borrowed_at
+                signal.setitimer(signal.ITIMER_REAL, max(_LOOK_AGAIN, alarm.left - passed), alarm.interval)
+
+
+class _Alarm(NamedTuple):
+    handler: _Handler
+    left: float  # seconds; 0 means that it was not set
+    interval: float
+    borrowed_at: float
 
 
 def _is_importing(frame: FrameType | None) -> bool:
