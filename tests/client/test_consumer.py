@@ -481,11 +481,13 @@ def test_a_commit_gives_up_in_time_when_the_cluster_is_gone(
         consumer.subscribe(topic)
         poll_until(consumer, 3)
         broker.kill()
-        for _ in range(2):
-            with pytest.raises(CommitError, match="committing offsets failed") as failure:
-                consumer.commit(timeout=1)
-            assert failure.value.retriable
-        broker.start()
+        try:
+            for _ in range(2):
+                with pytest.raises(CommitError, match="committing offsets failed") as failure:
+                    consumer.commit(timeout=1)
+                assert failure.value.retriable
+        finally:
+            broker.start()  # without it the consumer would close only after its session timeout
         consumer.commit()
         assert consumer.committed() == {TopicPartition(topic, 0): 3}
 

@@ -446,10 +446,19 @@ def test_a_database_locked_while_the_broker_takes_its_time_makes_nothing_come_tw
     topic = broker.create_topic()
     database.put(topic, "one", "two")
     database.lock_when_called("hold", monkeypatch, calls=2, until=1)
-    broker.faults.delay("Produce", 3)
+    broker.faults.drop("Produce", times=1_000_000)
+
+    def heal_when_it_was_locked() -> None:
+        while not database.refusals:
+            time.sleep(0.01)
+        broker.faults.heal()
+
+    healing = threading.Thread(target=heal_when_it_was_locked, daemon=True)
+    healing.start()
     relay = Relay(database.outbox, broker.bootstrap, linger_ms=0)
     assert relay.drain() == 2
     relay.stop()
+    healing.join()
     assert database.refusals == 1
     found = scan({"bootstrap.servers": broker.bootstrap}, {TopicPartition(topic, 0): None})
     assert [record.value for record in found] == [b"one", b"two"]

@@ -51,7 +51,8 @@ class PositionedConsumer(AssignedConsumer):
         """Commit and wait, retrying what may pass: everything returned so far, or records, or given offsets.
 
         An offset is that of the next record to read; a record commits everything up to and including itself.
-        Raises CommitError after ``timeout`` seconds (default.api.timeout.ms); the offsets may be committed later.
+        Raises CommitError after ``timeout`` seconds (default.api.timeout.ms); the offsets may be committed later, and
+        ``close`` waits for that: while the cluster stays away, up to session.timeout.ms.
         """
         wanted = self._to_commit(offsets)
         deadline = time.monotonic() + (self.settings.api_timeout if timeout is None else timeout)

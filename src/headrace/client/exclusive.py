@@ -20,7 +20,7 @@ _LONGEST_TURN_MS = 86_400_000
 
 @contextmanager
 def exclusive(connection: Mapping[str, object], group: str, topic: str, doing: str) -> Iterator[None]:
-    """Raises ClientError when another one has had the turn for two minutes."""
+    """Raises ClientError if another holder keeps the turn for two minutes."""
     settings = {
         "group.id": group,
         "enable.auto.commit": False,

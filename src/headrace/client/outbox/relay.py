@@ -1,8 +1,8 @@
 """Brings what waits in an outbox to Kafka, in order, and ticks it off when it is acknowledged.
 
-A relay never sends an acknowledged record again, however long its database is locked or its disk is full. A crash
-between acknowledgement and tick does send it again, with the same ``headrace.id``: nothing is skipped, and
-``once`` recognises what came twice.
+A relay never sends an acknowledged record again, however long its database is locked or its disk is full. After a crash
+between acknowledgement and tick it is sent again, and also by another relay if the lease ends while the database is
+locked, with the same ``headrace.id``: nothing is skipped, and ``once`` recognises what came twice.
 """
 
 from __future__ import annotations
