@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from confluent_kafka import KafkaError
 
-from headrace.client.known_topics import BETWEEN_TRIES, KnownTopics
+from headrace.client.known_topics import BETWEEN_TRIES, KnownTopics, more_telling
 
 
 class _Line:
@@ -63,7 +63,7 @@ class AwaitedTopics:
 
     def _heard(self, topic: str, line: _Line, heard: KafkaError | Exception | None) -> None:
         if isinstance(heard, KafkaError):
-            line.problem = heard
+            line.problem = more_telling(line.problem, heard)
             if line.waiting:
                 self._loop.call_later(BETWEEN_TRIES, self._ask, topic, line)
             else:

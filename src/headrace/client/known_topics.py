@@ -42,9 +42,11 @@ class KnownTopics:
         """Waits max.block.ms for the answer."""
         if not self.is_fresh(topic):
             deadline = time.monotonic() + self._settings.max_block
+            heard: KafkaError | None = None
             while (problem := self.ask(topic, max(0.1, deadline - time.monotonic()))) is not None:
+                heard = more_telling(heard, problem)
                 if time.monotonic() >= deadline:
-                    raise self.unknown(topic, problem)
+                    raise self.unknown(topic, heard)
                 time.sleep(BETWEEN_TRIES)
         return self._partitions[topic][0]
 
@@ -73,3 +75,8 @@ class KnownTopics:
             KafkaError._TIMED_OUT if problem is None else problem.code(),
             retriable=True,
         )
+
+
+def more_telling(before: KafkaError | None, now: KafkaError) -> KafkaError:
+    """A broker's word that it does not know the topic says more than silence after it."""
+    return before if before is not None and before.code() in _COMING else now
