@@ -170,3 +170,13 @@ async def test_below_the_minimum_only_acknowledging_stops(make_partition):
         partition.append(memoryview(bytearray(batch(b"all"))), acks=-1)
     partition.append(memoryview(bytearray(batch(b"one"))), acks=1)
     assert partition.log.high_watermark == 1
+
+
+def test_a_follower_that_is_refused_every_time_does_not_keep_another_out():
+    led = leadership()
+    led.isr = frozenset({1})
+    led.proposed = frozenset({1, 2})
+    led.withdraw(now=7.0)
+    assert led.followers[2].refused_at == 7.0
+    assert led.followers[3].refused_at < 0
+    assert led.may_join(3, high_watermark=0)

@@ -69,7 +69,7 @@ def test_a_report_that_is_away_stops_no_export(
     with ZooKeeperServer(tmp_path / "zk") as server:
         server.kill()
         report = MetadataReportConfig(
-            address=f"zookeeper://{server.connect_string}", timeout=500, retry_period=100
+            address=f"zookeeper://{server.connect_string}", timeout=500, retry_period=100, retry_times=3000
         )
         app = application("shop", metadata_report=report)
         config = app.service(who.named("a"), interface=who.interface)
@@ -79,7 +79,7 @@ def test_a_report_that_is_away_stops_no_export(
         kazoo = KazooClient(server.connect_string)
         kazoo.start()
         try:
-            eventually(lambda: kazoo.exists("/dubbo/metadata/com.acme.Who/provider/shop"), 40)
+            eventually(lambda: kazoo.exists("/dubbo/metadata/com.acme.Who/provider/shop"), 120)
         finally:
             kazoo.stop()
             kazoo.close()

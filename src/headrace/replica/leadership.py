@@ -24,6 +24,7 @@ class Follower:
         "caught_up_at",
         "log_end_offset",
         "log_start_offset",
+        "refused_at",
     )
 
     def __init__(self, now: float, in_sync: bool) -> None:
@@ -32,6 +33,8 @@ class Follower:
         self.broker_epoch = UNKNOWN
         self.caught_up_at = now if in_sync else float("-inf")
         """When it last had everything; a new leader gives the ISR it inherits time to fetch."""
+        self.refused_at = float("-inf")
+        """When the controller last refused it a place in the ISR."""
         self._last_fetch_at = now
         self._end_at_last_fetch = UNKNOWN
 
@@ -65,7 +68,6 @@ class Leadership:
         "isr",
         "partition_epoch",
         "proposed",
-        "refused_at",
     )
 
     def __init__(self, state: PartitionState, broker_id: int, log_end_offset: int, now: float) -> None:
@@ -77,8 +79,6 @@ class Leadership:
         self.followers: dict[int, Follower] = {}
         self.proposed: frozenset[int] | None = None
         """An ISR the controller was asked for and has not answered."""
-        self.refused_at = float("-inf")
-        """When the controller last refused one."""
         self.adopt(state, now)
 
     def adopt(self, state: PartitionState, now: float) -> None:
@@ -103,8 +103,10 @@ class Leadership:
 
     def withdraw(self, now: float) -> None:
         """The controller refused the proposal; what it last confirmed holds."""
+        for replica, follower in self.followers.items():
+            if self.proposed is not None and replica in self.proposed and replica not in self.isr:
+                follower.refused_at = now
         self.proposed = None
-        self.refused_at = now
 
     @property
     def maximal_isr(self) -> frozenset[int]:

@@ -13,7 +13,7 @@ from headrace.replica.partition import Partition
 from headrace.replica.throttle import follower_throttle, leader_throttle
 
 REST_AFTER_REFUSAL = 1.0
-"""Seconds before an ISR is proposed again that the controller has refused: a follower fetches without a pause."""
+"""Seconds before a follower is proposed again that the controller has refused: it fetches without a pause."""
 
 
 class Replication:
@@ -121,11 +121,13 @@ class Replication:
         now = self._clock.monotonic()
         if not partition.follower_fetched(replica, offset, broker_epoch, now, log_start_offset):
             return False
-        leadership = partition.leadership
-        rested = leadership is not None and now - leadership.refused_at >= REST_AFTER_REFUSAL
-        if rested and partition.may_join(replica):
+        if partition.may_join(replica) and self._has_rested(partition, replica, now):
             self._propose_to_add(partition, replica)
         return True
+
+    def _has_rested(self, partition: Partition, replica: int, now: float) -> bool:
+        leadership = partition.leadership
+        return leadership is not None and now - leadership.followers[replica].refused_at >= REST_AFTER_REFUSAL
 
     def heard_from(
         self, replica: int, *, anew: bool, named: Collection[Partition], forgotten: Iterable[Partition]
@@ -183,7 +185,10 @@ class Replication:
             leadership = partition.leadership
             if leadership is None:
                 continue
-            for replica in leadership.followers:
+            # The one refused last comes last: those that are refused every time must not keep others out.
+            for replica in sorted(
+                leadership.followers, key=lambda each: leadership.followers[each].refused_at
+            ):
                 heard = now - self._heard_from.get(replica, float("-inf")) <= self._longest_lag
                 if heard and partition.may_join(replica):
                     self._propose_to_add(partition, replica)
