@@ -60,7 +60,8 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
     for chatty in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL + 1)
     # Whoever ends this process may end Spark's at the same time: PySpark would print the stack of the lost connection,
-    # and py4j log it, in the root's name.
+    # and py4j log it, in its own name and in the root's.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_is_not_of_py4j)
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         server.handle_error = lambda *_: None  # type: ignore[method-assign]
