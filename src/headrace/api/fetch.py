@@ -41,7 +41,7 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
         parts = encode_reply(context.version, context.correlation_id, (), error_code=error.code)
         context.reply_parts(parts)
         return
-    fetch.start()
+    fetch.look()
 
 
 def _permission(context: Context, by_id: bool, follower: bool) -> Callable[[bytes], bool]:
@@ -183,9 +183,6 @@ class _Fetch:
         except KafkaError:
             return None
 
-    def start(self) -> None:
-        self._look()
-
     def _become(self, event: Event) -> State:
         before = self._state
         after = self._state = TRANSITIONS[before][event]
@@ -194,7 +191,7 @@ class _Fetch:
             self._context.services.turn.put_off(self._check)
         return after
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Read what was asked for and go on with it: at once, or from a thread when the disk must be asked."""
         entries = self._entries if self._session is None else self._session.candidates()
         try:
@@ -266,13 +263,13 @@ class _Fetch:
     def _check(self) -> None:
         if self._state is State.CHECK_DUE:
             self._become(Event.CHECK)
-            self._look()
+            self.look()
 
     def _expired(self) -> None:
         before = self._state
         self._become(Event.EXPIRED)
         if before is State.WAITING or before is State.CHECK_DUE:
-            self._look()  # Otherwise a thread looks now, and what it finds is the last.
+            self.look()  # Otherwise a thread looks now, and what it finds is the last.
 
     def _answer(self, replies: Replies) -> None:
         self._become(Event.ENOUGH)

@@ -16,6 +16,7 @@ import logging
 from enum import Enum, auto
 from typing import Protocol, cast
 
+from headrace.api.context import FAILED_INSIDE
 from headrace.broker.buffers import BufferBudget
 from headrace.broker.fairness import Fairness, Share
 from headrace.broker.outbox import Outbox
@@ -213,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
                 return
             except Exception:
                 log.exception("a request failed inside the broker")
-                self.cut("the request failed inside the broker; the log above says how")
+                self.cut(FAILED_INSIDE)
                 return
             finally:
                 frame.release()
