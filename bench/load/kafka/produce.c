@@ -50,7 +50,7 @@ void load_produce(void) {
     for (int32_t partition = 0; partition < partitions; partition++)
         if (rd_kafka_produce(topic, partition, 0, (void *)payload, (size_t)size, "warm-up", 7, NULL))
             fail("cannot produce: %s", rd_kafka_err2str(rd_kafka_last_error()));
-    if (rd_kafka_flush(client, 10000)) fail("the first record was not acknowledged within 10 s");
+    if (rd_kafka_flush(client, 60000)) fail("the first record was not acknowledged within 60 s");
     int64_t before = end_offsets(client, topic_name, partitions);
 
     int64_t start = now_ns(), deadline = start + time_limit * 1000000000L, stop = seconds ? start + seconds * 1000000000L : deadline;
