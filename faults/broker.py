@@ -13,10 +13,10 @@ import threading
 import time
 from pathlib import Path
 
-from headrace.broker.run import run
-from headrace.broker.stop_signals import StopSignals
 from headrace.clock import SystemClock
-from headrace.config.broker import BrokerConfig
+from headrace.server.config.broker import BrokerConfig
+from headrace.server.run import run
+from headrace.server.stop_signals import StopSignals
 from headrace.testing.disk import FaultyFiles
 
 POLL_SECONDS = 0.1

@@ -97,12 +97,12 @@ def make_partition(tmp_path):
     """A replica with a real log that no broker runs: `make_partition("topic", 0, replicas=(1, 2))`, led by broker 1."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from headrace.cluster.image import Partition as PartitionState
-    from headrace.config.broker import BrokerConfig
-    from headrace.log.config import LogConfig
-    from headrace.log.flusher import GroupFlusher
-    from headrace.log.manager import LogManager
-    from headrace.replica.partition import Partition
+    from headrace.server.cluster.image import Partition as PartitionState
+    from headrace.server.config.broker import BrokerConfig
+    from headrace.server.log.config import LogConfig
+    from headrace.server.log.flusher import GroupFlusher
+    from headrace.server.log.manager import LogManager
+    from headrace.server.replica.partition import Partition
 
     logs = LogManager([str(tmp_path / "partitions")])
     logs.open()

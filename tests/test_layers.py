@@ -1,69 +1,89 @@
-"""Imports point down only, as docs/architecture.md draws them; outside the broker's rooms only the wire is used."""
+"""Imports point down only, as docs/architecture.md draws them: every file, imports for types and inside functions included."""
 
 import ast
 from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 
-ROOMS = [
-    "wire",
-    "config",
-    "cluster",
-    "log",
-    "peer",
-    "replica",
-    "coordinator",
-    "groups",
-    "transactions",
-    "api",
-    "broker",
+GROUND = ["__init__", "clock", "java_names", "parent", "replacing"]
+
+BROKER = [
+    "server/config",
+    "server/security",
+    "server/cluster",
+    "server/log",
+    "server/peer",
+    "server/replica",
+    "server/coordinator",
+    "server/groups",
+    "server/transactions",
+    "server/net",
+    "server/api",
+    "server",
 ]
-"""From the ground up: a room may use those before it."""
+"""From the ground up: each may use those before it."""
 
-OUTSIDE = {"client", "connectors", "pipelines", "services", "spark"}
-
-
-def imports(file):
-    """Modules a file imports when it runs; what is only for the type checker does not count."""
-    tree = ast.parse(file.read_text())
-    only_types = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            only_types.update(id(inner) for statement in node.body for inner in ast.walk(statement))
-    for node in ast.walk(tree):
-        if id(node) in only_types:
-            continue
-        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+OUTSIDE = {
+    "wire": [],
+    "client": ["wire"],
+    "spark": ["wire", "client"],
+    "pipelines": ["wire", "client", "spark"],
+    "connectors": ["wire", "client", "spark", "pipelines"],
+    "services": ["wire", "client"],
+    "testing": ["wire", *BROKER],
+    "cli": ["wire", "client", "spark", "pipelines", "connectors", "services", *BROKER],
+}
+"""What each of the other packages may use. They reach a broker over the wire; only `testing` and `cli` start one."""
 
 
-def room_of(module):
-    parts = module.split(".")
-    return parts[1] if parts[0] == "headrace" and len(parts) > 1 else None
+def allowed() -> dict[str, list[str]]:
+    may = {part: GROUND + OUTSIDE[part] + [part] for part in OUTSIDE}
+    for number, part in enumerate(BROKER):
+        may[part] = [*GROUND, "wire", *BROKER[: number + 1]]
+    return may | dict.fromkeys(GROUND, GROUND)
 
 
-def test_the_brokers_rooms_import_downwards_only():
+def imported(file: Path) -> set[str]:
+    """The paths of what a file imports from this package: `server/log/files`, or `server/log/files/Files` for a name in it."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: imports are absolute"
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return {
+        name.removeprefix("headrace.").replace(".", "/") for name in found if name.startswith("headrace.")
+    }
+
+
+def part_of(path: str, parts: dict[str, list[str]]) -> str:
+    """The package a module belongs to, the innermost of those in the rule."""
+    while path and path not in parts:
+        path = path.rpartition("/")[0]
+    return path or "__init__"
+
+
+def test_every_file_imports_only_what_lies_below_it() -> None:
+    may = allowed()
     wrong = []
-    for number, room in enumerate(ROOMS):
-        allowed = set(ROOMS[: number + 1]) | {"clock", "parent"}
-        for file in (SOURCE / room).rglob("*.py"):
-            wrong += [
-                f"{file.relative_to(SOURCE)} imports {module}"
-                for module in imports(file)
-                if room_of(module) is not None and room_of(module) not in allowed
-            ]
+    for file in sorted(SOURCE.rglob("*.py")):
+        path = file.relative_to(SOURCE).with_suffix("").as_posix()
+        below = may[part_of(path, may)]
+        wrong += [
+            f"{path} imports {module}"
+            for module in sorted(imported(file))
+            if part_of(module, may) not in below
+        ]
     assert wrong == []
 
 
-def test_what_speaks_over_the_wire_imports_no_insides():
-    wrong = []
-    for room in OUTSIDE:
-        for file in (SOURCE / room).rglob("*.py"):
-            wrong += [
-                f"{file.relative_to(SOURCE)} imports {module}"
-                for module in imports(file)
-                if room_of(module) in set(ROOMS) - {"wire"}
-            ]
-    assert wrong == []
+def test_every_package_stands_in_the_rule() -> None:
+    tops = {
+        entry.stem for entry in SOURCE.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").exists()
+    }
+    assert tops == {part.partition("/")[0] for part in allowed()}
+    inner = {
+        f"server/{entry.name}" for entry in (SOURCE / "server").iterdir() if (entry / "__init__.py").exists()
+    }
+    assert inner == {part for part in BROKER if "/" in part}

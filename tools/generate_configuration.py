@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from headrace.config import broker_table
-from headrace.config.definition import INT_MAX, LONG_MAX, Setting, UpdateMode, format_value
-from headrace.config.group_table import GROUP_SETTINGS
-from headrace.config.inert import (
+from headrace.server.config import broker_table
+from headrace.server.config.definition import INT_MAX, LONG_MAX, Setting, UpdateMode, format_value
+from headrace.server.config.group_table import GROUP_SETTINGS
+from headrace.server.config.inert import (
     INERT,
     INERT_IN_TOPICS,
     INERT_WHILE_RUNNING,
@@ -19,8 +19,8 @@ from headrace.config.inert import (
     REFUSED_IN_TOPICS,
     Refusal,
 )
-from headrace.config.topic import TOPIC_SYNONYMS
-from headrace.config.topic_table import TOPIC_SETTINGS
+from headrace.server.config.topic import TOPIC_SYNONYMS
+from headrace.server.config.topic_table import TOPIC_SETTINGS
 
 PAGE = Path(__file__).parent.parent / "docs/configuration.md"
 MARKER = "<!-- The tables below are made by tools/generate_configuration.py. -->"

@@ -1,6 +1,6 @@
 """Small files of state are replaced whole: a process killed at any moment leaves the old content or the new one.
 
-The broker has a door of its own to its files (`log/files.py`); this is for everything that runs beside it.
+The broker has a door of its own to its files (`server/log/files.py`); this is for everything that runs beside it.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ from headrace.cli.tree import COMMANDS
 HEAVY = (
     "confluent_kafka",
     "rich",
-    "headrace.broker",
-    "headrace.log",
+    "headrace.server",
     "headrace.wire",
     "asyncio",
     "uvloop",

@@ -171,7 +171,7 @@ def test_every_option_of_the_command_is_read_without_typer():
 
 def test_a_broker_starts_without_the_libraries_that_only_other_commands_need():
     code = (
-        "import sys, headrace.broker.run as run;"
+        "import sys, headrace.server.run as run;"
         "run.run = lambda *_: print(sorted({name.partition('.')[0] for name in sys.modules})) or 0;"
         "import headrace.cli as cli; cli.dispatch(['up', '--temp'])"
     )

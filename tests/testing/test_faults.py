@@ -5,7 +5,7 @@ import time
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from headrace.api.registry import APIS, SERVED
+from headrace.server.api.registry import APIS, SERVED
 from headrace.testing.refusals import refusal
 from headrace.testing.wire import WireClient, batch
 from headrace.wire.codec import decode, encode

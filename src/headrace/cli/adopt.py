@@ -43,10 +43,10 @@ def adopt(
     """
     import asyncio
 
-    from headrace.broker import adopt as work
     from headrace.cli.progress import Progress
-    from headrace.config.broker import BrokerConfig
-    from headrace.config.definition import ConfigError
+    from headrace.server import adopt as work
+    from headrace.server.config.broker import BrokerConfig
+    from headrace.server.config.definition import ConfigError
 
     settings = properties.from_arguments(config or [], "--config")
     try:

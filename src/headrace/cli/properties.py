@@ -9,8 +9,8 @@ from headrace.cli.failure import Failure, Misuse
 
 
 def load(path: Path) -> dict[str, str]:
-    from headrace.config.definition import ConfigError
-    from headrace.config.properties import read_properties
+    from headrace.server.config.definition import ConfigError
+    from headrace.server.config.properties import read_properties
 
     try:
         return read_properties(path)
@@ -20,8 +20,8 @@ def load(path: Path) -> dict[str, str]:
 
 def load_with_places(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     """The settings of a file, and for each the file and line where it stands."""
-    from headrace.config.definition import ConfigError
-    from headrace.config.properties import read_entries
+    from headrace.server.config.definition import ConfigError
+    from headrace.server.config.properties import read_entries
 
     try:
         entries = read_entries(path)

@@ -14,7 +14,7 @@ from headrace.cli import properties
 from headrace.cli.failure import Exit, Failure, Misuse
 
 if TYPE_CHECKING:
-    from headrace.broker.stop_signals import StopSignals
+    from headrace.server.stop_signals import StopSignals
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = "data"
@@ -88,7 +88,7 @@ def start(options: StartOptions) -> int:
         )
     overrides = properties.from_arguments(options.get("settings") or (), "--set")
     flags = _flags(options)
-    from headrace.broker.stop_signals import StopSignals
+    from headrace.server.stop_signals import StopSignals
 
     with StopSignals() as signals:
         if temp:
@@ -129,8 +129,8 @@ def _run(file: Path | None, overrides: dict[str, str], brokers: int | None, sign
     import gc
 
     gc.disable()  # Nothing that a start makes is garbage; once it serves, the broker collects again.
-    from headrace.config.broker import BrokerConfig
-    from headrace.config.definition import ConfigError
+    from headrace.server.config.broker import BrokerConfig
+    from headrace.server.config.definition import ConfigError
 
     given, places = properties.load_with_places(file) if file is not None else ({}, {})
     if "listeners" not in given:
@@ -142,10 +142,10 @@ def _run(file: Path | None, overrides: dict[str, str], brokers: int | None, sign
     except ConfigError as error:
         raise Failure(str(error), Exit.USAGE) from None
     if brokers is not None:
-        from headrace.broker.supervisor import BrokerCommand, supervise
+        from headrace.server.supervisor import BrokerCommand, supervise
 
         gc.enable()
         return supervise(BrokerCommand(file, overrides), checked, brokers, signals)
-    from headrace.broker.run import run
+    from headrace.server.run import run
 
     return run(checked, signals)

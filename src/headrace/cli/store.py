@@ -14,7 +14,7 @@ from headrace.cli import options, output
 from headrace.cli.failure import Failure, Misuse
 
 if TYPE_CHECKING:
-    from headrace.cluster.store import Store
+    from headrace.server.cluster.store import Store
 
 app = options.command_app("Move a cluster's facts between a data directory and ZooKeeper.")
 
@@ -43,7 +43,7 @@ def copy(source: Place, target: Place) -> None:
     """
     import logging
 
-    from headrace.cluster.store import StoreError
+    from headrace.server.cluster.store import StoreError
 
     logging.getLogger("headrace.kazoo").setLevel(logging.ERROR)  # it reports each try; we, the outcome
     if _is_address(source) == _is_address(target):
@@ -60,7 +60,7 @@ def _is_address(place: str) -> bool:
 
 
 async def _copy(source: str, target: str) -> int:
-    from headrace.cluster.copy import copy_facts
+    from headrace.server.cluster.copy import copy_facts
 
     opened, close_source = await _open(source, must_exist=True)
     try:
@@ -75,12 +75,12 @@ async def _copy(source: str, target: str) -> int:
 
 async def _open(place: str, must_exist: bool = False) -> tuple[Store, Callable[[], Awaitable[None]]]:
     from headrace.clock import SystemClock
-    from headrace.cluster.embedded import FILE_NAME, EmbeddedStore
-    from headrace.cluster.store import StoreError
+    from headrace.server.cluster.embedded import FILE_NAME, EmbeddedStore
+    from headrace.server.cluster.store import StoreError
 
     if _is_address(place):
         try:
-            from headrace.cluster.zookeeper import ZooKeeperStore
+            from headrace.server.cluster.zookeeper import ZooKeeperStore
         except ImportError:
             raise Failure("ZooKeeper needs kazoo: pip install 'headrace[zookeeper]'.") from None
         session = await ZooKeeperStore.open(place, SESSION_SECONDS, SESSION_SECONDS, SystemClock())

@@ -299,8 +299,8 @@ def _exists(refused: Refused) -> bool:
 def _name_unknown_setting(refusals: dict[str, Refused], settings: dict[str, str]) -> None:
     from confluent_kafka import KafkaError
 
-    from headrace.config.retired import remark
-    from headrace.config.topic_table import TOPIC_SETTINGS
+    from headrace.server.config.retired import remark
+    from headrace.server.config.topic_table import TOPIC_SETTINGS
 
     if any(refused.error.code() == KafkaError.INVALID_CONFIG for refused in refusals.values()):
         for key in settings:

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from headrace.broker.authorizer import Authorizer
-from headrace.broker.node import Node
-from headrace.config.broker import BrokerConfig
+from headrace.server.config.broker import BrokerConfig
+from headrace.server.node import Node
+from headrace.server.security.authorizer import Authorizer
 from headrace.testing.clock import MovableClock
 from headrace.testing.disk import FaultyFiles
 from headrace.testing.faults import Faults, FaultyDispatcher
@@ -117,7 +117,7 @@ class BrokerThread:
                 self.clock,
                 self.disk,
                 self._authorizer,
-                lambda services: FaultyDispatcher(services, self.faults),
+                lambda engines: FaultyDispatcher(engines, self.faults),
             )
             await self.node.start()
         except BaseException as error:

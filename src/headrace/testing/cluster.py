@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
 from headrace.clock import SystemClock
-from headrace.cluster.embedded import EmbeddedStore
-from headrace.cluster.store_server import StoreServer
+from headrace.server.cluster.embedded import EmbeddedStore
+from headrace.server.cluster.store_server import StoreServer
 from headrace.testing.broker import BrokerThread
 from headrace.testing.clock import MovableClock
 from headrace.testing.process import BrokerProcess

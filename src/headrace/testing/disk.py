@@ -6,7 +6,7 @@ import errno
 import os
 import time
 
-from headrace.log.files import FileHandle, Files
+from headrace.server.log.files import FileHandle, Files
 from headrace.wire.batch import Buffer
 
 

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headrace.api.registry import APIS, Api
-from headrace.broker.connection import Connection
-from headrace.broker.dispatch import Dispatcher
-from headrace.broker.services import Services
-from headrace.peer.connection import CLIENT_ID
+from headrace.server.api.dispatch import Dispatcher
+from headrace.server.api.engines import Engines
+from headrace.server.api.registry import APIS, Api
+from headrace.server.net.connection import Connection
+from headrace.server.peer.connection import CLIENT_ID
 from headrace.testing.refusals import refusal
 from headrace.wire.codec import WireError, decode
 from headrace.wire.errors import ErrorCode
@@ -111,8 +111,8 @@ class Faults:
 class FaultyDispatcher(Dispatcher):
     """A broker's dispatcher that looks for a fault first."""
 
-    def __init__(self, services: Services, faults: Faults) -> None:
-        super().__init__(services)
+    def __init__(self, engines: Engines, faults: Faults) -> None:
+        super().__init__(engines)
         self._faults = faults
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -128,7 +128,7 @@ class FaultyDispatcher(Dispatcher):
     def serve_later(self, connection: Connection, frame: memoryview, seconds: float) -> None:
         kept = memoryview(bytearray(frame))
         connection.mute()
-        self._services.clock.call_later(seconds, lambda: self._serve_now(connection, kept))
+        self._engines.clock.call_later(seconds, lambda: self._serve_now(connection, kept))
 
     def _serve_now(self, connection: Connection, frame: memoryview) -> None:
         if connection.transport.is_closing():

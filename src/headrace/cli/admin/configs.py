@@ -13,8 +13,8 @@ from headrace.cli.cluster import Cluster
 from headrace.cli.failure import Failure, did_you_mean
 from headrace.cli.raw.connection import Connection
 from headrace.cli.raw.refused import check
-from headrace.config.broker_table import BROKER_SETTINGS
-from headrace.config.retired import remark
+from headrace.server.config.broker_table import BROKER_SETTINGS
+from headrace.server.config.retired import remark
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -37,7 +37,7 @@ def by_classes(key_class: str | None, value_class: str | None) -> Decoder:
 
 def offsets(record: Record) -> tuple[str | None, str | None]:
     """The records of __consumer_offsets, as JSON."""
-    from headrace.groups.records import decode_record
+    from headrace.server.groups.records import decode_record
 
     if record.key is None:
         return f"Error at offset {record.offset}, skipping. The record has no key.", None

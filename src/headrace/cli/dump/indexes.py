@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from headrace.cli.dump.segment_file import base_offset_of, read_batch
 from headrace.cli.failure import Failure
-from headrace.log.files import Files
-from headrace.log.index import OFFSET_ENTRY, TIME_ENTRY
-from headrace.log.producers import ProducerEntry
-from headrace.log.snapshots import decode_snapshot
-from headrace.log.transaction_index import AbortedTransaction, TransactionIndex
+from headrace.server.log.files import Files
+from headrace.server.log.index import OFFSET_ENTRY, TIME_ENTRY
+from headrace.server.log.producers import ProducerEntry
+from headrace.server.log.snapshots import decode_snapshot
+from headrace.server.log.transaction_index import AbortedTransaction, TransactionIndex
 
 
 class OffsetEntry(NamedTuple):

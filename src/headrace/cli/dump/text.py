@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 from headrace.cli.dump.segment_file import Batch
-from headrace.log.producers import ProducerEntry
-from headrace.log.transaction_index import AbortedTransaction
+from headrace.server.log.producers import ProducerEntry
+from headrace.server.log.transaction_index import AbortedTransaction
 from headrace.wire.batch import NO_SEQUENCE, BatchHeader, advance_sequence
 from headrace.wire.records import Record
 

@@ -1,9 +1,0 @@
-"""The assignors of the consumer protocol: pure functions from subscriptions to partitions per member."""
-
-from __future__ import annotations
-
-from headrace.groups.assignors.range import assign_range
-from headrace.groups.assignors.spec import Assignor
-from headrace.groups.assignors.uniform import assign_uniform
-
-ASSIGNORS: dict[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}

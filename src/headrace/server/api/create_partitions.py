@@ -1,0 +1,39 @@
+"""CreatePartitions: more partitions for a topic, never fewer; keys may move.
+
+- The controller decides; another broker passes the request on.
+- Versions differ in nothing but their encoding.
+"""
+
+from __future__ import annotations
+
+from headrace.server.api.context import Context
+from headrace.server.api.forwarding import to_controller
+from headrace.server.security.operations import NO_PERMISSION, TOPIC, Operation
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+
+
+async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    request.topics, denied = context.split(Operation.ALTER, TOPIC, request.topics, lambda topic: topic.name)
+    response = await _create(context, request) if request.topics or not denied else CreatePartitionsResponse()
+    response.results += [
+        CreatePartitionsTopicResult(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NO_PERMISSION)
+        for topic in denied
+    ]
+    return response
+
+
+@to_controller
+async def _create(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    try:
+        results = await context.engines.cluster.admin.create_partitions(request.topics, request.validate_only)
+    except KafkaError as error:
+        results = [
+            CreatePartitionsTopicResult(topic.name, error.code, error.message or None)
+            for topic in request.topics
+        ]
+    return CreatePartitionsResponse(results=results)

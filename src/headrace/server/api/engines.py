@@ -1,0 +1,52 @@
+"""The engines of one broker, as its handlers see them. Built once by the node; nobody replaces them."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+from headrace.clock import Clock
+from headrace.server.api.encoded_topics import EncodedTopics
+from headrace.server.cluster.node import ClusterNode
+from headrace.server.cluster.producer_ids import ProducerIds
+from headrace.server.config.broker import BrokerConfig
+from headrace.server.groups.coordinator import GroupCoordinator
+from headrace.server.log.manager import LogManager
+from headrace.server.replica.replicas import Replicas
+from headrace.server.replica.sessions import FetchSessions
+from headrace.server.replica.turn import Turn
+from headrace.server.security.authorizer import AllowAll, Authorizer
+from headrace.server.transactions.attach import Transactions
+
+
+@dataclass(slots=True)
+class Engines:
+    broker_id: int
+    clock: Clock
+    disk: Executor
+    """Threads for whatever waits for a disk."""
+    cluster: ClusterNode
+    logs: LogManager
+    replicas: Replicas
+    sessions: FetchSessions
+    producer_ids: ProducerIds
+    groups: GroupCoordinator
+    transactions: Transactions
+    authorizer: Authorizer = field(default_factory=AllowAll)
+    guarded: bool = field(init=False)
+    """Whether the authorizer has to be asked: not where it allows all."""
+    turn: Turn = field(default_factory=Turn)
+    encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
+    """Metadata's replies, topic by topic, ready to be sent."""
+
+    def __post_init__(self) -> None:
+        self.guarded = not isinstance(self.authorizer, AllowAll)
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's settings as they are now, dynamic ones included."""
+        return self.cluster.config
+
+    @property
+    def fetch_max_bytes(self) -> int:
+        return self.config.integer("fetch.max.bytes")

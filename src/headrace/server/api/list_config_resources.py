@@ -1,0 +1,41 @@
+"""ListConfigResources: what has settings, or can have them.
+
+- 0: client metrics subscriptions only, of which there are none here
+- 1: topics, brokers, their loggers and groups with settings of their own; all kinds when none is named
+"""
+
+from __future__ import annotations
+
+from headrace.server.api.context import Context, requires_on_cluster
+from headrace.server.cluster.image import MetadataImage, ResourceType
+from headrace.server.security.operations import Operation
+from headrace.wire.errors import ErrorCode
+from headrace.wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+
+@requires_on_cluster(Operation.DESCRIBE_CONFIGS)
+def handle(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    if context.version == 0:
+        return ListConfigResourcesResponse()
+    wanted = set(request.resource_types) or {int(kind) for kind in ResourceType}
+    if not wanted <= set(ResourceType):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    image = context.engines.cluster.image
+    resources = [
+        ConfigResource(name, kind) for kind in ResourceType if kind in wanted for name in _names(image, kind)
+    ]
+    return ListConfigResourcesResponse(config_resources=resources)
+
+
+def _names(image: MetadataImage, kind: ResourceType) -> list[str]:
+    if kind is ResourceType.TOPIC:
+        return sorted(image.topics)
+    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [str(broker.id) for broker in image.brokers.values() if not broker.fenced]
+    if kind is ResourceType.GROUP:
+        return sorted(resource.name for resource in image.configs if resource.type is kind)
+    return []

@@ -1,0 +1,240 @@
+"""Produce: appends record batches, as they are, to the partitions this broker leads.
+
+- acks=0 gets no reply (the connection is cut when it fails), acks=1 when written, acks=all when committed.
+- A reply that waits keeps its place; requests behind it on the connection are served meanwhile.
+- Versions 0 to 2 are advertised only because old clients look for them; a request in one is refused.
+- 9: compact encoding  - 10: tells the current leader  - 13: topic ids
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.clock import Timer
+from headrace.server.api.context import Context
+from headrace.server.api.verification import Verification
+from headrace.server.cluster.internal_topics import INTERNAL_TOPICS
+from headrace.server.log.producers import VerificationGuard
+from headrace.server.log.validation import RecordsRefused
+from headrace.server.net.connection import FAILED_INSIDE
+from headrace.server.replica.partition import Committed, Partition
+from headrace.server.security.operations import NO_PERMISSION, TOPIC, TRANSACTIONAL_ID, Operation
+from headrace.wire.batch import HEADER, HEADER_SIZE, TRANSACTIONAL
+from headrace.wire.codec import WireError
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.frames import Endpoint
+from headrace.wire.produce import (
+    TOPIC_IDS,
+    PartitionData,
+    PartitionReply,
+    ProduceRequest,
+    encode_reply,
+    read_request,
+)
+
+Replies = list[tuple[bytes, list[PartitionReply]]]
+Refused = dict[bytes, ErrorCode]
+"""Topics that the client may not write to, and why."""
+
+
+def handle_frame(context: Context, frame: memoryview, position: int) -> None:
+    if context.version < 3:
+        raise WireError(
+            f"Produce version {context.version} carries message formats that are no longer written"
+        )
+    request = read_request(frame, position, context.version)
+    refused = _refused(context, request) if context.engines.guarded else {}
+    if request.transactional_id is not None:
+        writes = request
+        if refused:
+            writes = request._replace(topics=[each for each in request.topics if each.topic not in refused])
+        verification = Verification(context.engines, writes, context.version)
+        if verification.needed and verification.settled_here():
+            _serve(context, request, verification, refused)
+            return
+        if verification.needed:
+            # The frame dies with this call; what has to wait for a coordinator works on a copy.
+            copy = memoryview(bytearray(frame[position:]))
+            context.connection.mute()
+            verification.start(
+                lambda: _verified(context, read_request(copy, 0, context.version), verification, refused),
+                lambda: context.connection.cut(FAILED_INSIDE),
+            )
+            return
+    _serve(context, request, None, refused)
+
+
+def _refused(context: Context, request: ProduceRequest) -> Refused:
+    """The topics this client may not write to; all of them when it may not use its transactional id."""
+    transactional_id = request.transactional_id
+    if transactional_id is None:
+        allowed = not any(
+            _is_transactional(data.records) for each in request.topics for data in each.partitions
+        )
+    else:
+        allowed = context.may(Operation.WRITE, TRANSACTIONAL_ID, transactional_id)
+    if not allowed:
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return {each.topic: code for each in request.topics}
+    refused = {}
+    for each in request.topics:
+        name = context.engines.replicas.name_of(each.topic, context.version >= TOPIC_IDS)
+        if name is not None and not context.may(Operation.WRITE, TOPIC, name):
+            refused[each.topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return refused
+
+
+def _is_transactional(records: memoryview | None) -> bool:
+    """Whether records that name no transactional id, whose permission could be asked, belong to a transaction."""
+    if records is None or len(records) < HEADER_SIZE:
+        return False
+    attributes: int = HEADER.unpack_from(records)[5]
+    return attributes & TRANSACTIONAL != 0
+
+
+def _verified(
+    context: Context, request: ProduceRequest, verification: Verification, refused: Refused
+) -> None:
+    if context.connection.transport.is_closing():
+        return  # As if the request had been lost on the way.
+    _serve(context, request, verification, refused)
+    context.connection.unmute()
+
+
+def _serve(
+    context: Context, request: ProduceRequest, verification: Verification | None, refused: Refused
+) -> None:
+    acks = request.acks
+    waits: list[tuple[Partition, int, list[PartitionReply], int]] = []
+    replies: Replies = []
+    find = context.engines.replicas.find
+    by_id = context.version >= TOPIC_IDS
+    for topic, partitions in request.topics:
+        told: list[PartitionReply] = []
+        replies.append((topic, told))
+        for data in partitions:
+            try:
+                if acks not in (-1, 0, 1):
+                    raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0 and 1")
+                if topic in refused:
+                    raise KafkaError(refused[topic], NO_PERMISSION)
+                partition = find(topic, data[0], by_id)
+                guard = verification.guard_for(partition) if verification is not None else None
+                told.append(_append(partition, data, request, guard, waits, told))
+            except KafkaError as error:
+                told.append(_refusal(context, topic, data[0], by_id, error))
+    if context.connection.served_all:
+        # Readers hear of the records before this reply is even made.
+        context.engines.turn.hurry()
+    if acks == 0:
+        _no_reply(context, replies)
+    elif waits:
+        _Waiting(context, replies, waits, request)
+    else:
+        context.reply(_encode(context, replies))
+
+
+def _append(
+    partition: Partition,
+    data: PartitionData,
+    request: ProduceRequest,
+    guard: VerificationGuard | None,
+    waits: list[tuple[Partition, int, list[PartitionReply], int]],
+    told: list[PartitionReply],
+) -> PartitionReply:
+    if partition.topic in INTERNAL_TOPICS:
+        # What coordinators keep there is theirs: a stray record would be met by whoever loads it next.
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
+    if data.records is None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request carries no records for this partition")
+    appended = partition.append(data.records, acks=request.acks, guard=guard)
+    last = appended.last_offset
+    if last >= partition.log.high_watermark and (request.acks == -1 or partition.sync_before_ack):
+        waits.append((partition, last, told, len(told)))
+    return PartitionReply(
+        data.partition, 0, appended.first_offset, appended.log_append_time, appended.log_start_offset
+    )
+
+
+def _refusal(context: Context, topic: bytes, index: int, by_id: bool, error: KafkaError) -> PartitionReply:
+    leader = None
+    if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        leader = context.engines.replicas.current_leader(topic, index, by_id)
+    refused = error.record_errors if isinstance(error, RecordsRefused) else ()
+    return PartitionReply(
+        index,
+        error.code,
+        record_errors=tuple((one.batch_index, one.message) for one in refused),
+        error_message=error.message or None,
+        current_leader=leader,
+    )
+
+
+def _no_reply(context: Context, replies: Replies) -> None:
+    """With acks=0 the only way to tell a producer that something went wrong is to cut it off."""
+    for topic, partitions in replies:
+        for reply in partitions:
+            if reply.error_code:
+                code = ErrorCode(reply.error_code).name
+                name = topic.decode("utf-8", "replace") if context.version < TOPIC_IDS else topic.hex()
+                context.connection.cut(
+                    f"{code} for {name}-{reply.partition} in a produce request with acks=0"
+                )
+                return
+
+
+def _encode(context: Context, replies: Replies) -> bytearray:
+    endpoints: Sequence[Endpoint] = ()
+    if any(reply.current_leader is not None for _, told in replies for reply in told):
+        endpoints = context.engines.replicas.endpoints(
+            {reply.current_leader[0] for _, told in replies for reply in told if reply.current_leader},
+            context.connection.listener_name,
+        )
+    return encode_reply(replies, context.version, context.correlation_id, 0, endpoints)
+
+
+class _Waiting:
+    """A produce whose records are written but not all committed; its reply keeps its place in the outbox."""
+
+    __slots__ = ("_context", "_left", "_place", "_replies", "_timer", "_waits")
+
+    def __init__(
+        self,
+        context: Context,
+        replies: Replies,
+        waits: list[tuple[Partition, int, list[PartitionReply], int]],
+        request: ProduceRequest,
+    ) -> None:
+        self._context = context
+        self._replies = replies
+        self._place = context.reserve_reply()
+        self._timer: Timer = context.engines.clock.call_later(request.timeout_ms / 1000, self._expired)
+        self._waits = [
+            (partition, offset, self._told(partition, told, position, request.acks))
+            for partition, offset, told, position in waits
+        ]
+        self._left = len(waits)
+        for partition, offset, callback in tuple(self._waits):
+            partition.when_committed(offset, callback)
+
+    def _told(self, partition: Partition, told: list[PartitionReply], position: int, acks: int) -> Committed:
+        def committed(code: ErrorCode) -> None:
+            if code is ErrorCode.NONE and acks == -1 and partition.below_minimum:
+                code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            if code is not ErrorCode.NONE:
+                told[position] = PartitionReply(told[position].partition, code)
+            self._left -= 1
+            if self._left == 0:
+                self._finish()
+
+        return committed
+
+    def _expired(self) -> None:
+        for partition, offset, callback in self._waits:
+            if partition.forget(offset, callback):
+                callback(ErrorCode.REQUEST_TIMED_OUT)
+
+    def _finish(self) -> None:
+        self._timer.cancel()
+        connection = self._context.connection
+        connection.outbox.resolve(self._place, (_encode(self._context, self._replies),))

@@ -1,0 +1,44 @@
+"""WriteTxnMarkers: a coordinator, or an administrator who aborts a hanging transaction, ends it in partitions here."""
+
+from __future__ import annotations
+
+from headrace.server.api.context import Context
+from headrace.server.security.operations import Operation
+from headrace.wire.errors import ErrorCode
+from headrace.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+
+async def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse([await _write(context, marker) for marker in request.markers])
+
+
+async def _write(context: Context, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
+    partitions = [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+    if context.may_on_cluster(Operation.ALTER) or context.may_on_cluster(Operation.CLUSTER_ACTION):
+        codes = await context.engines.transactions.markers.write(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            marker.transaction_result,
+            partitions,
+        )
+    else:
+        codes = dict.fromkeys(partitions, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    topics = [
+        WritableTxnMarkerTopicResult(
+            topic.name,
+            [
+                WritableTxnMarkerPartitionResult(index, codes[topic.name, index])
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in marker.topics
+    ]
+    return WritableTxnMarkerResult(marker.producer_id, topics)

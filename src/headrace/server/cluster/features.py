@@ -1,0 +1,60 @@
+"""Feature levels: behaviour that the whole cluster switches at once, and that clients choose their protocol by.
+
+Every broker of this version supports the same levels. A level nobody has set is the highest one.
+"""
+
+from __future__ import annotations
+
+from headrace.server.cluster.changes import Change
+from headrace.server.cluster.image import MetadataImage
+from headrace.server.cluster.outcome import Outcome
+from headrace.server.cluster.policy_changes import FeatureChanged
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+
+GROUP_VERSION = "group.version"
+TRANSACTION_VERSION = "transaction.version"
+
+SUPPORTED = {GROUP_VERSION: (0, 1), TRANSACTION_VERSION: (0, 2)}
+"""Lowest and highest level. Groups: 1 has the consumer protocol (KIP-848). Transactions: 1 has tagged fields in the
+records of `__transaction_state`, 2 an epoch per transaction (KIP-890)."""
+
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+
+def level(image: MetadataImage, name: str) -> int:
+    """The level in force."""
+    return image.features.get(name, SUPPORTED[name][1])
+
+
+def update_features(image: MetadataImage, request: UpdateFeaturesRequest) -> Outcome[None]:
+    """All of the updates, or KafkaError for the first that cannot be made."""
+    changes: list[Change] = []
+    for update in request.feature_updates:
+        _check(image, update)
+        if level(image, update.feature) != update.max_version_level:
+            changes.append(FeatureChanged(update.feature, update.max_version_level))
+    return Outcome(None, changes)
+
+
+def _check(image: MetadataImage, update: FeatureUpdateKey) -> None:
+    name, wanted = update.feature, update.max_version_level
+
+    def invalid(reason: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {wanted} for feature {name}. {reason}"
+        )
+
+    if name not in SUPPORTED:
+        known = " and ".join(SUPPORTED)
+        raise invalid(f"There is no such feature; {known} can be set.")
+    lowest, highest = SUPPORTED[name]
+    if not lowest <= wanted <= highest:
+        raise invalid(f"The brokers support the levels {lowest} to {highest}.")
+    if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        raise invalid(f"There is no upgrade type {update.upgrade_type}.")
+    current = level(image, name)
+    if wanted < current and update.upgrade_type == UPGRADE:
+        raise invalid("A lower level needs the upgrade type safe or unsafe downgrade.")
+    if wanted > current and update.upgrade_type != UPGRADE:
+        raise invalid(f"The level is {current} now: a downgrade cannot raise it.")

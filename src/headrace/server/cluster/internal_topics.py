@@ -1,0 +1,41 @@
+"""The topics brokers keep for themselves: committed offsets and the state of transactions."""
+
+from __future__ import annotations
+
+from headrace.server.config.broker import BrokerConfig
+from headrace.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+
+
+def internal_topic(name: str, config: BrokerConfig, lone: bool) -> CreatableTopic:
+    """How to create an internal topic.
+
+    A broker that is alone for good keeps one replica. In a cluster the factor is the configured one, and creating the topic fails
+    until so many brokers are there, so that no offset is ever kept with less.
+    """
+    if name == CONSUMER_OFFSETS:
+        partitions = config.integer("offsets.topic.num.partitions")
+        factor = config.integer("offsets.topic.replication.factor")
+        settings = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.integer("offsets.topic.segment.bytes")),
+        }
+    elif name == TRANSACTION_STATE:
+        partitions = config.integer("transaction.state.log.num.partitions")
+        factor = config.integer("transaction.state.log.replication.factor")
+        in_sync = 1 if lone else config.integer("transaction.state.log.min.isr")
+        settings = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "segment.bytes": str(config.integer("transaction.state.log.segment.bytes")),
+            "min.insync.replicas": str(in_sync),
+            "unclean.leader.election.enable": "false",
+        }
+    else:
+        raise ValueError(f"{name} is not an internal topic")
+    configs = [CreatableTopicConfig(key, value) for key, value in settings.items()]
+    return CreatableTopic(name, partitions, 1 if lone else factor, configs=configs)

@@ -1,0 +1,84 @@
+"""Who is alive: what the registrations in the store say, and what it takes to make the image say the same."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from headrace.server.cluster import brokers
+from headrace.server.cluster.changes import Change
+from headrace.server.cluster.differences import apply_changes
+from headrace.server.cluster.image import MetadataImage
+from headrace.server.cluster.registration import BROKER_IDS, Registration
+from headrace.server.cluster.store import Store, Watch
+
+log = logging.getLogger(__name__)
+
+Registered = Mapping[int, tuple[int, Registration]]
+"""The live brokers: id to (epoch, what it says of itself)."""
+
+
+async def read_registrations(store: Store, watch: Watch) -> Registered:
+    """Any change of them calls `watch`."""
+    registered: dict[int, tuple[int, Registration]] = {}
+    for name in await store.children(BROKER_IDS, watch):
+        found = await store.get(f"{BROKER_IDS}/{name}", watch)
+        if found is None:
+            continue
+        data, stat = found
+        try:
+            registered[int(name)] = (stat.created, Registration.decode(int(name), data))
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("%s/%s was not made by a broker of Headrace (%r)", BROKER_IDS, name, error)
+    return registered
+
+
+def reconcile(image: MetadataImage, registered: Registered, unclean: brokers.Unclean) -> list[Change]:
+    """What it takes to make the image say who is alive. Those who went come first, then those who came."""
+    changes: list[Change] = []
+
+    def note(made: list[Change]) -> None:
+        nonlocal image
+        changes.extend(made)
+        image = apply_changes(image, image.offset, made)
+
+    note(brokers.fence(image, _gone(image, registered), unclean))
+    note(brokers.register(image, _came(image, registered), unclean))
+    for broker_id, (_, registration) in registered.items():
+        if registration.stopping and not image.brokers[broker_id].in_controlled_shutdown:
+            outcome = brokers.begin_shutdown(image, broker_id, unclean)
+            log.info("broker %d is stopping; %d partition(s) have no other leader", broker_id, outcome.result)
+            note(outcome.changes)
+    return changes
+
+
+def _gone(image: MetadataImage, registered: Registered) -> list[int]:
+    """Brokers that went. One that is back already went too: between its two lives it led nothing."""
+    gone = []
+    for broker_id, broker in image.brokers.items():
+        epoch = registered[broker_id][0] if broker_id in registered else None
+        if broker.fenced or epoch == broker.epoch:
+            continue
+        log.info("broker %d is gone", broker_id)
+        if epoch is None or len(image.brokers) > 1:  # A broker that is all there is leads on.
+            gone.append(broker_id)
+    return gone
+
+
+def _came(image: MetadataImage, registered: Registered) -> list[brokers.Arrival]:
+    """Brokers that registered since `image`."""
+    came = []
+    for broker_id, (epoch, registration) in registered.items():
+        known = image.brokers.get(broker_id)
+        if known is None or known.fenced or known.epoch != epoch:
+            log.info("broker %d registered, epoch %d", broker_id, epoch)
+            # Data of a life before the last one known is an old copy, put in the place of what was lost.
+            old_copy = known is not None and 0 <= registration.previous_epoch < known.epoch
+            came.append(
+                brokers.Arrival(
+                    registration.broker(epoch),
+                    registration.kept_its_data and not old_copy,
+                    registration.stopped_cleanly,
+                )
+            )
+    return came

@@ -1,0 +1,72 @@
+"""What a broker writes about itself under /brokers/ids/N, which goes when its session ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from headrace.server.cluster.image import Broker, Endpoint
+
+BROKER_IDS = "/brokers/ids"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """`directory` names the data the broker holds the lock of; two lives of one broker have the same."""
+
+    broker_id: int
+    endpoints: tuple[Endpoint, ...]
+    directory: str
+    rack: str | None = None
+    host: str | None = None
+    kept_its_data: bool = True
+    """False when the disk is new or the machine crashed: what others have acknowledged may be missing."""
+    stopped_cleanly: bool = True
+    previous_epoch: int = -1
+    """The epoch of the life that last used the data, as the data say; -1 when they say nothing."""
+    stopping: bool = False
+    """Asks the controller to move leadership away."""
+    disk_full: bool = False
+    """Asks it to let others lead, where they can, until there is room."""
+
+    @property
+    def path(self) -> str:
+        return f"{BROKER_IDS}/{self.broker_id}"
+
+    def encode(self) -> bytes:
+        return json.dumps(
+            {
+                "endpoints": [list(endpoint) for endpoint in self.endpoints],
+                "directory": self.directory,
+                "rack": self.rack,
+                "host": self.host,
+                "kept_its_data": self.kept_its_data,
+                "stopped_cleanly": self.stopped_cleanly,
+                "previous_epoch": self.previous_epoch,
+                "stopping": self.stopping,
+                "disk_full": self.disk_full,
+            }
+        ).encode()
+
+    @classmethod
+    def decode(cls, broker_id: int, data: bytes) -> Registration:
+        fields = json.loads(data)
+        return cls(
+            broker_id,
+            tuple(Endpoint(*endpoint) for endpoint in fields["endpoints"]),
+            fields["directory"],
+            fields["rack"],
+            fields["host"],
+            fields["kept_its_data"],
+            fields["stopped_cleanly"],
+            fields.get("previous_epoch", -1),  # Brokers of an older version do not say.
+            fields["stopping"],
+            fields.get("disk_full", False),
+        )
+
+    def after_lost_session(self) -> Registration:
+        """The same broker, which never stopped, registering again."""
+        return replace(self, kept_its_data=True, stopped_cleanly=False, previous_epoch=-1, stopping=False)
+
+    def broker(self, epoch: int) -> Broker:
+        return Broker(self.broker_id, epoch, self.endpoints, self.rack, self.host)

@@ -1,0 +1,338 @@
+"""The configuration of one broker: what its file says, what was changed while it runs, and which value holds.
+
+A BrokerConfig never changes; `with_dynamic` makes the next one when the cluster's metadata brings new values.
+The order is Kafka's: this broker's dynamic value, the cluster-wide dynamic default, the static value, the
+default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from headrace.server.config.broker_table import BROKER_SETTINGS, DYNAMIC_ONLY
+from headrace.server.config.definition import ConfigError, Setting, Value
+from headrace.server.config.group_bounds import check_group_times
+from headrace.server.config.inert import REFUSED, refuse, refuse_protocol, why_inert, without_effect
+from headrace.server.config.listeners import (
+    Listener,
+    check_distinct_ports,
+    parse_listeners,
+    parse_protocol_map,
+)
+from headrace.server.config.retired import remark, unknown
+from headrace.server.config.topic import (
+    TOPIC_SYNONYMS,
+    TopicConfig,
+    check_topic_config,
+    parse_topic_overrides,
+)
+from headrace.server.config.topic_table import TOPIC_SETTINGS
+
+_LISTENER_PREFIX = "listener.name."
+
+SYNONYM_GROUPS: tuple[tuple[str, ...], ...] = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+)
+"""Broker settings that say the same thing in other units, strongest first."""
+
+
+def base_setting(name: str) -> Setting | None:
+    """The definition behind `name`, looking through a `listener.name.<listener>.` prefix."""
+    if name.startswith(_LISTENER_PREFIX):
+        # listener.name.<listener>.[<mechanism>.]<setting>
+        parts = name[len(_LISTENER_PREFIX) :].split(".")
+        for start in (1, 2):
+            found = BROKER_SETTINGS.get(".".join(parts[start:]))
+            if found is not None:
+                return found
+        return None
+    return BROKER_SETTINGS.get(name)
+
+
+def inert_settings(given: Mapping[str, str], running: bool = False) -> Iterator[tuple[str, str]]:
+    """Those of the given broker settings that do not act though their value is not the default, and why."""
+    for name, text in given.items():
+        setting = base_setting(name)
+        if setting is not None and (name != setting.name or setting.parse(text) != setting.default):
+            reason = why_inert(name, setting.name, running)
+            if reason is not None:
+                yield name, reason
+
+
+def _check_value(setting: Setting | None, name: str, text: str, place: str) -> None:
+    """ConfigError, with the place in the file, for a value that cannot be used or is refused."""
+    try:
+        if setting is not None:
+            setting.parse(text)
+        refuse(REFUSED, name, text, setting.name if setting is not None else name)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}" if place else str(error)) from None
+
+
+@dataclass(frozen=True)
+class BrokerConfig:
+    """Typed access by Kafka's names. Make one with `load`."""
+
+    static: Mapping[str, str] = field(default_factory=dict)
+    dynamic_default: Mapping[str, str] = field(default_factory=dict)
+    dynamic_broker: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    """Settings of other Kafka generations, and what became of them."""
+    warnings: tuple[str, ...] = ()
+    """Settings that nobody knows, most likely mistakes; and in one line the known ones that were set and do not act."""
+
+    @classmethod
+    def load(
+        cls,
+        properties: Mapping[str, str],
+        overrides: Mapping[str, str] | None = None,
+        places: Mapping[str, str] | None = None,
+    ) -> BrokerConfig:
+        """Check settings from a file and from the command line (`overrides`, which win).
+
+        `places` says where in the file a setting stands ("server.properties:12"), for complaints about it.
+
+        A value that cannot be used raises ConfigError. A name that nobody knows is refused when it was typed
+        as an override; in a file it is reported in `warnings`, since files carry settings of other servers.
+        """
+        typed = dict(overrides or {})
+        notices: list[str] = []
+        warnings: list[str] = []
+        static: dict[str, str] = {}
+        for name, text in {**properties, **typed}.items():
+            place = "" if name in typed else (places or {}).get(name, "")
+            setting = base_setting(name)
+            if setting is not None:
+                if name in DYNAMIC_ONLY:
+                    notices.append(f"{name} is ignored in a file: change it on the running cluster.")
+                    continue
+                _check_value(setting, name, text, place)
+                static[name] = text.strip()
+                continue
+            _check_value(None, name, text, place)
+            said = remark(name)
+            if said is not None:
+                notices.append(said)
+                continue
+            said = unknown(name, BROKER_SETTINGS)
+            if name in typed:
+                raise ConfigError(said)
+            warnings.append(f"{place}: {said}" if place else said)
+        if idle := list(inert_settings(static)):
+            warnings.append(without_effect(idle))
+        config = cls(static=static, notices=tuple(notices), warnings=tuple(warnings))
+        config._check()
+        return config
+
+    def with_dynamic(
+        self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]
+    ) -> BrokerConfig:
+        return replace(self, dynamic_default=dict(dynamic_default), dynamic_broker=dict(dynamic_broker))
+
+    # -- typed values
+
+    @cached_property
+    def _values(self) -> dict[str, Value]:
+        """Every setting's value, in its own unit."""
+        values: dict[str, Value] = {name: setting.default for name, setting in BROKER_SETTINGS.items()}
+        for layer in (self.static, self.dynamic_default, self.dynamic_broker):
+            for name, text in layer.items():
+                setting = BROKER_SETTINGS.get(name)
+                if setting is not None:
+                    values[name] = setting.parse(text)
+        return values
+
+    def value(self, name: str) -> Value:
+        return self._values[name]
+
+    def integer(self, name: str) -> int:
+        value = self._values[name]
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}, not a number")
+        return value
+
+    def number(self, name: str) -> float:
+        value = self._values[name]
+        if not isinstance(value, float):
+            raise TypeError(f"{name} is {value!r}, not a fraction")
+        return value
+
+    def boolean(self, name: str) -> bool:
+        value = self._values[name]
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}, not true or false")
+        return value
+
+    def string(self, name: str) -> str | None:
+        value = self._values[name]
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} is {value!r}, not text")
+        return value
+
+    def list(self, name: str) -> tuple[str, ...]:
+        value = self._values[name]
+        if not isinstance(value, tuple):
+            raise TypeError(f"{name} is {value!r}, not a list")
+        return value
+
+    def listener_integer(self, listener: str, name: str, default: int) -> int:
+        """A number given for one listener, `listener.name.<listener>.<name>`."""
+        full = f"{_LISTENER_PREFIX}{listener.lower()}.{name}"
+        for layer in (self.dynamic_broker, self.dynamic_default, self.static):
+            if full in layer:
+                value = BROKER_SETTINGS[name].parse(layer[full])
+                return value if isinstance(value, int) else default
+        return default
+
+    def first_of(self, names: Iterable[str]) -> str:
+        """Of settings that say the same thing, the one whose value holds.
+
+        A stronger source wins over a stronger name: `log.retention.ms` set while running wins over a static
+        `log.retention.hours`, and the reverse.
+        """
+        candidates = tuple(names)
+        for layer in (self.dynamic_broker, self.dynamic_default, self.static):
+            for name in candidates:
+                if name in layer:
+                    return name
+        return next((name for name in candidates if BROKER_SETTINGS[name].default is not None), candidates[0])
+
+    # -- what several settings say together
+
+    @property
+    def node_id(self) -> int | None:
+        """The broker's number, when the settings give one."""
+        given = self.value("node.id")
+        if isinstance(given, int):
+            return given
+        older = self.integer("broker.id")
+        return older if older >= 0 else None
+
+    @property
+    def log_dirs(self) -> tuple[Path, ...]:
+        text = self.string("log.dirs") or self.string("log.dir") or ""
+        return tuple(Path(part.strip()) for part in text.split(",") if part.strip())
+
+    @cached_property
+    def listeners(self) -> tuple[Listener, ...]:
+        """What to bind, without a KRaft controller's listeners."""
+        return self._broker_listeners("listeners", self.string("listeners") or "")
+
+    @cached_property
+    def advertised_listeners(self) -> tuple[Listener, ...]:
+        """What clients are told; empty when `advertised.listeners` is not set."""
+        return self._broker_listeners("advertised.listeners", self.string("advertised.listeners") or "")
+
+    def _broker_listeners(self, setting: str, text: str) -> tuple[Listener, ...]:
+        protocols = parse_protocol_map(self.string("listener.security.protocol.map") or "")
+        controllers = {
+            name.strip().upper()
+            for name in (self.string("controller.listener.names") or "").split(",")
+            if name.strip()
+        }
+        for name in controllers:
+            protocols.setdefault(name, "PLAINTEXT")
+        return tuple(
+            listener
+            for listener in parse_listeners(setting, text, protocols)
+            if listener.name not in controllers
+        )
+
+    @property
+    def inter_broker_listener(self) -> str:
+        name = self.string("inter.broker.listener.name")
+        return (name or self.string("security.inter.broker.protocol") or "PLAINTEXT").upper()
+
+    def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
+        """The values that hold for a topic with these settings of its own; ConfigError if they are wrong."""
+        return TopicConfig.from_values({**self.topic_defaults, **parse_topic_overrides(overrides)})
+
+    @cached_property
+    def topic_defaults(self) -> dict[str, Value]:
+        """What a topic without settings of its own gets, by topic setting."""
+        defaults: dict[str, Value] = {}
+        for name, setting in TOPIC_SETTINGS.items():
+            synonyms = TOPIC_SYNONYMS.get(name)
+            if synonyms is None:
+                defaults[name] = setting.default
+                continue
+            chosen = self.first_of(synonym.name for synonym in synonyms)
+            value = self._values[chosen]
+            factor = next(synonym.factor for synonym in synonyms if synonym.name == chosen)
+            if isinstance(value, int) and not isinstance(value, bool) and factor != 1:
+                value = value * factor
+            if name == "retention.ms" and isinstance(value, int) and value < 0:
+                value = -1
+            defaults[name] = value
+        return defaults
+
+    # -- checks
+
+    def _check(self) -> None:
+        """What must hold between settings."""
+        given, older = self.value("node.id"), self.integer("broker.id")
+        if isinstance(given, int) and "broker.id" in self.static and older >= 0 and given != older:
+            raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
+        if not self.log_dirs:
+            raise ConfigError("At least one log directory must be defined via log.dirs or log.dir.")
+        self._check_listeners()
+        self.check_dynamic()
+        if self.integer("replica.fetch.wait.max.ms") > self.integer("replica.socket.timeout.ms"):
+            raise ConfigError("replica.socket.timeout.ms must be at least replica.fetch.wait.max.ms.")
+        if self.integer("replica.fetch.wait.max.ms") > self.integer("replica.lag.time.max.ms"):
+            raise ConfigError("replica.fetch.wait.max.ms must not be greater than replica.lag.time.max.ms.")
+        if self.integer("group.min.session.timeout.ms") > self.integer("group.max.session.timeout.ms"):
+            raise ConfigError(
+                "group.min.session.timeout.ms must not be greater than group.max.session.timeout.ms."
+            )
+        check_group_times(self)
+        if "classic" not in self.list("group.coordinator.rebalance.protocols"):
+            raise ConfigError("Disabling the 'classic' protocol is not supported.")
+
+    def check_dynamic(self) -> None:
+        """What must hold between settings that can change while the broker runs."""
+        defaults = TopicConfig.from_values(self.topic_defaults)
+        if defaults.segment_ms < 1:
+            raise ConfigError("log.roll.ms must be greater than or equal to 1.")
+        if defaults.segment_jitter_ms < 0:
+            raise ConfigError("log.roll.jitter.ms must be greater than or equal to 0.")
+        if defaults.retention_ms == 0:
+            raise ConfigError("log.retention.ms must be unlimited (-1) or, greater than or equal to 1.")
+        check_topic_config(defaults)
+
+    def _check_listeners(self) -> None:
+        if not self.listeners:
+            raise ConfigError(
+                "At least one listener must be given in `listeners`, such as PLAINTEXT://:9092."
+            )
+        check_distinct_ports("listeners", self.listeners)
+        for listener in self.listeners:
+            refuse_protocol(listener, listener.protocol)
+        bound = {listener.name for listener in self.listeners}
+        for listener in self.advertised_listeners:
+            if listener.host == "0.0.0.0":
+                raise ConfigError(
+                    "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. "
+                    "Use a routable IP address or a host name."
+                )
+            if listener.name not in bound:
+                raise ConfigError(
+                    f"advertised.listeners names listener {listener.name}, which `listeners` does not have: "
+                    f"{', '.join(sorted(bound))}."
+                )
+        named = "inter.broker.listener.name" in self.static
+        if named and "security.inter.broker.protocol" in self.static:
+            raise ConfigError(
+                "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
+            )
+        if named and self.inter_broker_listener not in bound:
+            raise ConfigError(
+                f"inter.broker.listener.name is {self.inter_broker_listener}, "
+                f"which `listeners` does not have: {', '.join(sorted(bound))}."
+            )

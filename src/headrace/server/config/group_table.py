@@ -1,0 +1,26 @@
+"""The settings a consumer group can have of its own; without them the broker's group.consumer.* hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headrace.server.config.definition import ConfigType, Setting, at_least, table
+
+GROUP_SETTINGS: Mapping[str, Setting] = table(
+    [
+        Setting(
+            "consumer.heartbeat.interval.ms",
+            ConfigType.INT,
+            5000,
+            "The heartbeat interval of the members of this group.",
+            at_least(1),
+        ),
+        Setting(
+            "consumer.session.timeout.ms",
+            ConfigType.INT,
+            45_000,
+            "How long a member of this group may be silent before it is taken for dead.",
+            at_least(1),
+        ),
+    ]
+)

@@ -1,0 +1,178 @@
+"""Settings that are known here and do not act, each with the reason, and values that are refused.
+
+A setting in `BROKER_SETTINGS` or `TOPIC_SETTINGS` is read by the code that acts on it, or stands in one of these tables; a test
+walks both. An inert one keeps its value and shows it; whoever sets it to anything but the default is told the reason. A
+value is refused where an operator would otherwise rely on something that is not there, such as a lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from headrace.server.config.definition import ConfigError
+
+ONE_LOOP = "one event loop serves all connections; run more brokers (`--brokers N`) to use more cores"
+NO_QUOTAS = "client and controller quotas are not offered"
+NO_REMOTE = "there is no remote (tiered) storage"
+NO_SECURITY = "this version has no TLS, SASL or ACLs yet"
+
+_SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
+    ONE_LOOP: ("num.network.threads", "queued.max.requests"),
+    "background work runs on the event loop, and what waits for a disk on the threads of num.io.threads": (
+        "background.threads",
+    ),
+    "one cleaner process compacts one log at a time": ("log.cleaner.threads",),
+    "the cleaner process writes in pieces of 1 MiB": ("log.cleaner.io.buffer.size",),
+    "the partitions of a failed directory go offline at once, and the broker serves the others": (
+        "log.dir.failure.timeout.ms",
+    ),
+    "a follower pulls everything from one leader over one connection": ("num.replica.fetchers",),
+    "replicas are not moved between directories": ("replica.alter.log.dirs.io.max.bytes.per.second",),
+    "a coordinator loads its partition in pieces of 1 MiB": (
+        "offsets.load.buffer.size",
+        "transaction.state.log.load.buffer.size",
+    ),
+    "a replication throttle counts bytes as a debt that is paid off at its rate, without windows": (
+        "replication.quota.window.num",
+        "replication.quota.window.size.seconds",
+    ),
+    NO_QUOTAS: (
+        "quota.window.num",
+        "quota.window.size.seconds",
+        "controller.quota.window.num",
+        "controller.quota.window.size.seconds",
+    ),
+    NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
+    NO_SECURITY: (
+        "connection.failed.authentication.delay.ms",
+        "connections.max.reauth.ms",
+        "sasl.mechanism.inter.broker.protocol",
+        "sasl.jaas.config",
+        "sasl.server.max.receive.size",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.principal.to.local.rules",
+        "sasl.kerberos.service.name",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
+        "ssl.protocol",
+        "ssl.enabled.protocols",
+        "ssl.cipher.suites",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.principal.mapping.rules",
+        "ssl.keystore.type",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.key.password",
+        "ssl.truststore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.certificates",
+        "delegation.token.secret.key",
+        "delegation.token.max.lifetime.ms",
+        "delegation.token.expiry.time.ms",
+        "delegation.token.expiry.check.interval.ms",
+    ),
+}
+
+INERT: Mapping[str, str] = {
+    name: reason for reason, names in _SETTINGS_WITHOUT_EFFECT.items() for name in names
+}
+"""Broker settings that do not act, and why."""
+
+INERT_IN_TOPICS: Mapping[str, str] = dict.fromkeys(
+    (
+        "local.retention.bytes",
+        "local.retention.ms",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+    ),
+    NO_REMOTE,
+)
+"""Topic settings that do not act, and why."""
+
+INERT_WHILE_RUNNING: Mapping[str, str] = {
+    "num.recovery.threads.per.data.dir": (
+        "logs are recovered before a broker knows the cluster's settings; set it in the broker's file"
+    ),
+}
+"""Broker settings that can be changed on a running cluster, as in Kafka, but act only from the file."""
+
+ACTS_PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate"})
+"""Settings that also act for one listener, as `listener.name.<listener>.<setting>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why no values of a setting are taken but those that ask for nothing."""
+
+    taken: tuple[str, ...]
+    why: str
+
+
+_OPEN_TO_ALL = (
+    f"{NO_SECURITY}, so whoever reaches the broker may do everything; "
+    "remove the setting and keep the broker on loopback or a private network."
+)
+_OPEN_ZOOKEEPER = "the connection to ZooKeeper has no TLS, login or ACLs yet; remove the setting and keep the ensemble on a private network."
+
+REFUSED: Mapping[str, Refusal] = {
+    "authorizer.class.name": Refusal(("",), _OPEN_TO_ALL),
+    "super.users": Refusal(("",), _OPEN_TO_ALL),
+    "allow.everyone.if.no.acl.found": Refusal(("true",), _OPEN_TO_ALL),
+    "sasl.enabled.mechanisms": Refusal(("", "GSSAPI"), _OPEN_TO_ALL),
+    "ssl.client.auth": Refusal(("none",), _OPEN_TO_ALL),
+    "security.inter.broker.protocol": Refusal(("PLAINTEXT",), _OPEN_TO_ALL),
+    "zookeeper.set.acl": Refusal(("false",), _OPEN_ZOOKEEPER),
+    "zookeeper.ssl.client.enable": Refusal(("false",), _OPEN_ZOOKEEPER),
+    "remote.log.storage.system.enable": Refusal(
+        ("false",), f"{NO_REMOTE}; remove the setting and keep all segments on local disks."
+    ),
+    "transaction.two.phase.commit.enable": Refusal(
+        ("false",), "two-phase commit is not offered; remove the setting."
+    ),
+}
+
+REFUSED_IN_TOPICS: Mapping[str, Refusal] = {
+    "remote.storage.enable": Refusal(
+        ("false",),
+        "Tiered Storage functionality is disabled in the broker. "
+        "Topic cannot be configured with remote log storage; leave the setting out.",
+    ),
+}
+
+
+def refuse(refused: Mapping[str, Refusal], name: str, text: str, base: str | None = None) -> None:
+    """ConfigError when this value of a setting must not be taken; `base` is `name` without a listener's prefix."""
+    refusal = refused.get(base or name)
+    if refusal is not None and text.strip().lower() not in map(str.lower, refusal.taken):
+        raise ConfigError(f"{name}={text.strip()} is refused: {refusal.why}")
+
+
+def refuse_protocol(listener: object, protocol: str) -> None:
+    """ConfigError for a listener that is to speak anything but PLAINTEXT."""
+    if protocol != "PLAINTEXT":
+        raise ConfigError(
+            f"Listener {listener} asks for {protocol}: {NO_SECURITY}; give it the protocol PLAINTEXT "
+            "and keep the broker on loopback or a private network."
+        )
+
+
+def why_inert(name: str, base: str, running: bool) -> str | None:
+    """The reason why a broker setting given under `name`, on a running cluster or in a file, does nothing; None when it acts."""
+    reason = INERT.get(base) or (INERT_WHILE_RUNNING.get(base) if running else None)
+    if reason is None and name != base and base not in ACTS_PER_LISTENER:
+        reason = f"{base} counts for the whole broker, not for one listener"
+    return reason
+
+
+def without_effect(reasons: Iterable[tuple[str, str]]) -> str:
+    """One line that names settings that do nothing, each reason once."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in reasons:
+        by_reason.setdefault(reason, []).append(name)
+    told = "; ".join(f"{', '.join(sorted(names))} ({reason})" for reason, names in by_reason.items())
+    return f"Settings without effect: {told}."

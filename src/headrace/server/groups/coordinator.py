@@ -1,0 +1,298 @@
+"""The group coordinator of a broker: finds the shard of a group and runs the operation on it.
+
+Every method either returns the answer, raises the KafkaError to answer with, or returns a future that ends
+in one of the two. Whose partition moves away while it waits is answered NOT_COORDINATOR.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TypeVar
+
+from headrace.clock import Clock
+from headrace.server.cluster.internal_topics import CONSUMER_OFFSETS
+from headrace.server.coordinator.log import CoordinatorLog
+from headrace.server.coordinator.partitioning import partition_for
+from headrace.server.coordinator.runtime import CoordinatorRuntime
+from headrace.server.coordinator.shard import Shard
+from headrace.server.coordinator.write import Write
+from headrace.server.groups import administration
+from headrace.server.groups.classic import heartbeat as classic_heartbeat
+from headrace.server.groups.classic import join as classic_join
+from headrace.server.groups.classic import leave as classic_leave
+from headrace.server.groups.classic import sync as classic_sync
+from headrace.server.groups.classic.group import ClassicGroup
+from headrace.server.groups.client import Client
+from headrace.server.groups.config import GroupConfig
+from headrace.server.groups.consumer import classic_members
+from headrace.server.groups.consumer import describe as consumer_describe
+from headrace.server.groups.consumer import heartbeat as consumer_heartbeat
+from headrace.server.groups.consumer.group import ConsumerGroup
+from headrace.server.groups.offsets import commit as offset_commit
+from headrace.server.groups.offsets import delete as offset_delete
+from headrace.server.groups.offsets import fetch as offset_fetch
+from headrace.server.groups.records import GroupRecord
+from headrace.server.groups.resume import resume
+from headrace.server.groups.state import Group, GroupState
+from headrace.server.groups.topics import Topics
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from headrace.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from headrace.wire.messages.delete_groups import DeletableGroupResult
+from headrace.wire.messages.describe_groups import DescribedGroup
+from headrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from headrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from headrace.wire.messages.list_groups import ListedGroup
+from headrace.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from headrace.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from headrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from headrace.wire.offset_commit import Commit, TopicResult
+
+logger = logging.getLogger(__name__)
+
+GroupShard = Shard[GroupState, GroupRecord]
+T = TypeVar("T")
+
+
+class GroupCoordinator:
+    def __init__(self, config: GroupConfig, clock: Clock, topics: Topics) -> None:
+        self.config = config
+        self._clock = clock
+        self._topics = topics
+        self._runtime: CoordinatorRuntime[GroupState, GroupRecord] = CoordinatorRuntime(
+            CONSUMER_OFFSETS,
+            self._new_state,
+            clock,
+            config.offsets_commit_timeout_ms,
+            config.offsets_topic_codec,
+        )
+
+    def _new_state(self, shard: GroupShard) -> GroupState:
+        state = GroupState(shard.timers, self._clock, self.config, self._topics)
+        state.on_loaded = lambda: resume(state)
+        return state
+
+    # Life
+
+    def lead(self, partition: int, log: CoordinatorLog) -> None:
+        """This broker leads a partition of `__consumer_offsets` from now on: load its groups."""
+        self._runtime.lead(partition, log)
+
+    def resign(self, partition: int) -> None:
+        self._runtime.resign(partition)
+
+    def close(self) -> None:
+        self._runtime.close()
+
+    def topics_deleted(self, names: Collection[str]) -> None:
+        """Offsets go with their topic."""
+        for shard in self._runtime.loaded():
+            shard.flush()
+            for write in offset_delete.delete_topics(shard.state, names):
+                shard.perform(partial(_as_it_is, write), _log_failure)
+
+    def partition_for(self, group_id: str) -> int:
+        count = self._topics.partition_count(CONSUMER_OFFSETS) or self.config.offsets_topic_partitions
+        return partition_for(group_id, count)
+
+    def _shard(self, group_id: str) -> GroupShard:
+        return self._runtime.shard(self.partition_for(group_id))
+
+    def _member_shard(self, group_id: str) -> GroupShard:
+        """The same for requests of members, whose groups must have a name."""
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id must not be empty.")
+        return self._shard(group_id)
+
+    # The classic protocol
+
+    def join(self, client: Client, request: JoinGroupRequest) -> asyncio.Future[JoinGroupResponse]:
+        shard = self._member_shard(request.group_id)
+        config = self.config
+        if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
+            raise KafkaError(
+                ErrorCode.INVALID_SESSION_TIMEOUT,
+                f"session.timeout.ms {request.session_timeout_ms} is not between group.min.session.timeout.ms "
+                f"{config.min_session_timeout_ms} and group.max.session.timeout.ms "
+                f"{config.max_session_timeout_ms} of the broker.",
+            )
+        state = shard.state
+        future: asyncio.Future[JoinGroupResponse] = asyncio.get_running_loop().create_future()
+        respond = _responder(future)
+
+        def operation() -> Write[GroupRecord, None]:
+            group = state.groups.get(request.group_id)
+            if isinstance(group, ConsumerGroup) and not group.is_empty:
+                return classic_members.join(state, client, group, request, respond)
+            return classic_join.join(state, client, request, respond)
+
+        shard.perform(operation, _failing(future))
+        return future
+
+    def sync(self, client: Client, request: SyncGroupRequest) -> asyncio.Future[SyncGroupResponse]:
+        shard = self._member_shard(request.group_id)
+        state = shard.state
+        future: asyncio.Future[SyncGroupResponse] = asyncio.get_running_loop().create_future()
+        respond = _responder(future)
+
+        def operation() -> Write[GroupRecord, None]:
+            group = _group_of_member(state, request.group_id)
+            if isinstance(group, ClassicGroup):
+                return classic_sync.sync(state, group, request, respond)
+            return classic_members.sync(state, group, request, respond)
+
+        shard.perform(operation, _failing(future))
+        return future
+
+    def heartbeat(self, client: Client, request: HeartbeatRequest) -> HeartbeatResponse:
+        """Nothing of it is stored, so the answer needs no waiting."""
+        try:
+            state = self._member_shard(request.group_id).state
+        except KafkaError as error:
+            if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                return HeartbeatResponse()  # its session starts when the group is loaded
+            raise
+        group = _group_of_member(state, request.group_id)
+        if isinstance(group, ClassicGroup):
+            return classic_heartbeat.heartbeat(state, group, request)
+        return classic_members.heartbeat(state, group, request)
+
+    def leave(self, client: Client, request: LeaveGroupRequest) -> asyncio.Future[LeaveGroupResponse]:
+        shard = self._member_shard(request.group_id)
+        state = shard.state
+
+        def operation() -> Write[GroupRecord, LeaveGroupResponse]:
+            group = _group_of_member(state, request.group_id)
+            if isinstance(group, ClassicGroup):
+                return classic_leave.leave(state, group, request)
+            return classic_members.leave(state, group, request)
+
+        return shard.write(operation)
+
+    # The consumer protocol
+
+    def consumer_heartbeat(
+        self, client: Client, request: ConsumerGroupHeartbeatRequest
+    ) -> asyncio.Future[ConsumerGroupHeartbeatResponse]:
+        shard = self._shard(request.group_id)
+        state = shard.state
+        return shard.write(lambda: consumer_heartbeat.heartbeat(state, client, request))
+
+    def describe_consumer(self, group_id: str) -> DescribedConsumerGroup:
+        return consumer_describe.describe(self._member_shard(group_id).state, group_id)
+
+    # Offsets
+
+    def commit(self, version: int, request: Commit, reply: Callable[[list[TopicResult]], None]) -> None:
+        """By callback rather than by future: nothing else is asked as often."""
+
+        def done(error: KafkaError | None) -> None:
+            reply(results if error is None else offset_commit.refuse(request.topics, error.code))
+
+        try:
+            shard = self._shard(request.group_id)
+            records, results = offset_commit.commit(shard.state, version, request)
+        except KafkaError as error:
+            reply(offset_commit.refuse(request.topics, error.code))
+        else:
+            shard.enqueue(records, done)
+
+    def require(self, group_id: str) -> None:
+        """Raises what a member of the group is to be told unless this broker coordinates it, loaded."""
+        self._member_shard(group_id)
+
+    def commit_transactional(
+        self, client: Client, request: TxnOffsetCommitRequest
+    ) -> asyncio.Future[TxnOffsetCommitResponse]:
+        """Offsets as part of a transaction: they count from the moment its commit marker is written."""
+        shard = self._member_shard(request.group_id)
+        state = shard.state
+        return shard.write(
+            lambda: offset_commit.commit_transactional(state, client, request),
+            request.producer_id,
+            request.producer_epoch,
+        )
+
+    def end_transaction(
+        self,
+        partition: int,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        committed: bool,
+    ) -> asyncio.Future[ErrorCode]:
+        """Write a transaction's marker into a partition of `__consumer_offsets`."""
+        shard = self._runtime.shard(partition)
+        return shard.end_transaction(producer_id, producer_epoch, coordinator_epoch, committed)
+
+    def fetch_offsets(
+        self, request: OffsetFetchRequestGroup, require_stable: bool
+    ) -> asyncio.Future[OffsetFetchResponseGroup]:
+        shard = self._shard(request.group_id)
+        state = shard.state
+        return shard.read(lambda: offset_fetch.fetch(state, request, require_stable))
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> asyncio.Future[OffsetDeleteResponse]:
+        shard = self._member_shard(request.group_id)
+        state = shard.state
+        return shard.write(lambda: offset_delete.delete_offsets(state, request))
+
+    # Administration
+
+    def list(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
+        """The groups whose partitions this broker leads."""
+        return [
+            listed
+            for shard in self._runtime.shards()
+            for listed in administration.list_groups(shard.state, states, types)
+        ]
+
+    def describe(self, group_id: str, version: int) -> DescribedGroup:
+        return administration.describe_classic(self._shard(group_id).state, group_id, version)
+
+    def delete(self, group_id: str) -> asyncio.Future[DeletableGroupResult]:
+        shard = self._shard(group_id)
+        state = shard.state
+        return shard.write(lambda: administration.delete_group(state, group_id))
+
+
+def _group_of_member(state: GroupState, group_id: str) -> Group:
+    group = state.groups.get(group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} does not exist; join again.")
+    return group
+
+
+def _responder(future: asyncio.Future[T]) -> Callable[[T], None]:
+    def respond(response: T) -> None:
+        if not future.done():
+            future.set_result(response)
+
+    return respond
+
+
+def _failing(future: asyncio.Future[T]) -> Callable[[KafkaError | None], None]:
+    """For operations that answer by themselves: only their failure ends the future."""
+
+    def done(error: KafkaError | None) -> None:
+        if error is not None and not future.done():
+            future.set_exception(error)
+
+    return done
+
+
+def _as_it_is(write: Write[GroupRecord, None]) -> Write[GroupRecord, None]:
+    return write
+
+
+def _log_failure(error: KafkaError | None) -> None:
+    if error is not None:
+        logger.warning("Offsets of deleted topics stay until they expire: %s", error)

@@ -1,0 +1,305 @@
+"""Compaction as the broker sees it: which log needs it most, what the cleaner process is asked, and the swap.
+
+The process works on segments that no longer change, so nothing waits for it. Each new segment goes into service as
+soon as it is ready, provided that those it was made from are all still there; otherwise the new files are removed and
+the log waits for its next turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import Executor
+from contextlib import aclosing
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from headrace.server.log.candidates import Candidate, examine
+from headrace.server.log.checkpoints import CLEANER, TopicPartition, read_checkpoint, write_checkpoint
+from headrace.server.log.cleaner_worker import CleanerProcess
+from headrace.server.log.cleaning_task import (
+    Answer,
+    CleanedSegment,
+    CleaningEnd,
+    CleaningTask,
+    SourceSegment,
+)
+from headrace.server.log.directory import LogDirectory
+from headrace.server.log.files import Files
+from headrace.server.log.leftovers import CLEANED, SWAP, offset_of
+from headrace.server.log.manager import LogManager
+from headrace.server.log.partition import PartitionLog
+from headrace.server.log.segment import Segment
+from headrace.server.log.store import LogStore
+from headrace.wire.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+_KEEP_IDLE_SECONDS = 60
+"""How long the process waits for the next task: starting one takes longer than many a task."""
+
+
+@dataclass(slots=True, frozen=True)
+class CleanerSettings:
+    """Kafka's settings, dots turned into underscores, with Kafka's defaults."""
+
+    log_cleaner_enable: bool = True
+    log_cleaner_backoff_ms: int = 15_000
+    log_cleaner_dedupe_buffer_size: int = 134_217_728
+    log_cleaner_io_buffer_load_factor: float = 0.9
+    log_cleaner_io_max_bytes_per_second: float = sys.float_info.max
+
+
+Worker = Callable[[CleaningTask], AsyncGenerator[Answer, None]]
+
+
+class LogCleaner:
+    def __init__(
+        self,
+        manager: LogManager,
+        executor: Executor,
+        settings: CleanerSettings | None = None,
+        worker: Worker | None = None,
+    ) -> None:
+        self._manager = manager
+        self._executor = executor
+        self.settings = settings or CleanerSettings()
+        """May be replaced at any time; a log that is being compacted goes on with those it began with."""
+        self._clock = manager.environment.clock
+        self._process = CleanerProcess()
+        self._worker: Worker = worker or self._process.clean
+        self._clean_until: WeakKeyDictionary[PartitionLog, tuple[int, int]] = WeakKeyDictionary()
+        """Where each log is compacted to, and its count of truncations then. It goes with the log: another topic may
+        come under the same name."""
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+        """What the checkpoint of each directory says."""
+        self._one_at_a_time = asyncio.Lock()
+        self._put_off: WeakKeyDictionary[PartitionLog, int] = WeakKeyDictionary()
+        """Logs that could not be compacted, and up to where that was tried."""
+        for directory in manager.online_directories:
+            known = read_checkpoint(directory.files, directory.path, CLEANER)
+            self._written[directory.path] = known
+            for key, offset in known.items():
+                log = manager.logs.get(key)
+                if log is not None:
+                    self._clean_until[log] = (offset, log.truncations)
+
+    async def run(self) -> None:
+        """Compact whatever needs it, until cancelled."""
+        idle = 0.0
+        try:
+            while True:
+                backoff = self.settings.log_cleaner_backoff_ms / 1000
+                await self._clock.sleep(backoff)
+                idle += backoff
+                if self.settings.log_cleaner_enable:
+                    try:
+                        while await self.clean_one():
+                            idle = 0.0
+                    except Exception:
+                        logger.exception("Compaction failed; it is tried again.")
+                if idle >= _KEEP_IDLE_SECONDS:
+                    await self._process.stop()
+        finally:
+            await self._process.stop()
+
+    async def clean_one(self) -> bool:
+        """Compact the log that needs it most; False when none does. One at a time, whoever asks."""
+        async with self._one_at_a_time:
+            return await self._clean_dirtiest()
+
+    async def _clean_dirtiest(self) -> bool:
+        for directory in self._manager.online_directories:
+            await self._checkpoint(directory)  # without the logs that are gone
+        candidate = await self._dirtiest()
+        if candidate is None:
+            return False
+        log = candidate.log
+        clean_until = await self._compact(candidate)
+        if clean_until is not None:
+            self._clean_until[log] = (clean_until, log.truncations)
+            await self._checkpoint(self._manager.directory_of(log))
+        else:
+            # It waits until more of it can be compacted, so that it does not keep others from their turn.
+            self._put_off[log] = candidate.upper
+        return True
+
+    async def _compact(self, candidate: Candidate) -> int | None:
+        """Have a log compacted; returns up to where, or None when that came to an end before its time."""
+        log = candidate.log
+        truncations = log.truncations
+        task = self._task(candidate)
+        async with aclosing(self._worker(task)) as answers:
+            async for answer in answers:
+                if isinstance(answer, CleaningEnd):
+                    if answer.error is None:
+                        return answer.clean_until
+                    if self._manager.holds(log):
+                        logger.warning("%s was not compacted: %s.", log.name, answer.error)
+                    break
+                await self._announce_gaps(candidate)
+                if not await self._swap(log, truncations, answer):
+                    logger.info(
+                        "%s changed while it was being compacted; it waits for its next turn.", log.name
+                    )
+                    break
+        await asyncio.get_running_loop().run_in_executor(
+            self._executor, _remove_cleaned, self._manager.environment.files, task.directory
+        )
+        return None
+
+    async def _announce_gaps(self, candidate: Candidate) -> None:
+        """From its first compaction on a log may have gaps. That must be on the disk before they are: after a crash
+        it is recovered before anybody knows the topic's settings."""
+        log = candidate.log
+        if not log.was_compacted and self._manager.holds(log):
+            self._clean_until[log] = (candidate.first_dirty_offset, log.truncations)
+            log.was_compacted = await self._checkpoint(self._manager.directory_of(log))
+
+    # Choosing
+
+    async def _dirtiest(self) -> Candidate | None:
+        candidates = []
+        for log in list(self._manager.logs.values()):
+            if not log.config.compact or log.offline_reason is not None:
+                continue
+            try:
+                candidate = examine(log, self._first_dirty(log), self._clock.now_ms())
+            except KafkaError as error:
+                logger.warning("%s", error.message)
+                continue
+            if candidate is not None and self._put_off.get(log) != candidate.upper:
+                candidates.append(candidate)
+            await self._clock.sleep(0)
+        due = [candidate for candidate in candidates if candidate.is_due]
+        return max(due, key=lambda candidate: candidate.dirty_ratio, default=None)
+
+    def _first_dirty(self, log: PartitionLog) -> int:
+        offset, truncations = self._clean_until.get(log, (0, log.truncations))
+        if truncations != log.truncations or offset > log.log_end_offset:
+            return log.log_start_offset
+        return max(offset, log.log_start_offset)
+
+    # Asking
+
+    def _task(self, candidate: Candidate) -> CleaningTask:
+        log = candidate.log
+        store, config = log.load(), log.config
+        segments = store.segments
+        return CleaningTask(
+            directory=log.directory,
+            first_dirty_offset=candidate.first_dirty_offset,
+            upper_offset=candidate.upper,
+            now_ms=self._clock.now_ms(),
+            delete_retention_ms=config.delete_retention_ms,
+            segment_bytes=config.segment_bytes,
+            segment_index_bytes=config.segment_index_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            map_bytes=int(
+                self.settings.log_cleaner_dedupe_buffer_size * self.settings.log_cleaner_io_buffer_load_factor
+            ),
+            max_bytes_per_second=self.settings.log_cleaner_io_max_bytes_per_second,
+            segments=[
+                SourceSegment(
+                    segment.base_offset,
+                    segments.end_of(number, log.log_end_offset),
+                    segment.size,
+                    segment.offset_index.written * 8,
+                    segment.time_index.written * 12,
+                )
+                for number, segment in enumerate(segments)
+                if segment.base_offset < candidate.upper
+            ],
+            transaction_indexes=[
+                (segment.base_offset, segment.transaction_index.size)
+                for segment in segments
+                if segment.has_aborted_transactions
+            ],
+            last_records=[
+                (entry.producer_id, entry.last_offset, entry.epoch)
+                for entry in store.producers.entries.values()
+            ],
+        )
+
+    # Taking what it makes
+
+    async def _swap(self, log: PartitionLog, truncations: int, cleaned: CleanedSegment) -> bool:
+        """Put one new segment in the place of its sources; False when those are no longer as they were."""
+        if self._sources(log, truncations, cleaned) is None:
+            return False
+        segment = self._open(log, cleaned)
+        try:
+            segment.rename(SWAP)
+            # The new files must have their names on the disk before the old ones lose theirs.
+            await asyncio.get_running_loop().run_in_executor(
+                self._executor, self._manager.environment.files.sync_directory, log.directory
+            )
+            found = self._sources(log, truncations, cleaned)
+            if found is None:
+                segment.remove_files()
+                return False
+            store, sources = found
+            store.replace(sources, segment, log.config.file_delete_delay_ms)
+        except OSError as error:
+            log.take_offline(f"a compacted segment cannot be put into service: {error}")
+            return False
+        return True
+
+    def _sources(
+        self, log: PartitionLog, truncations: int, cleaned: CleanedSegment
+    ) -> tuple[LogStore, list[Segment]] | None:
+        if log.offline_reason is not None or log.truncations != truncations or not log.is_loaded:
+            return None
+        if not log.was_compacted:
+            return None  # That it is going to be could not be written down.
+        store = log.load()
+        wanted = set(cleaned.sources)
+        sources = [segment for segment in store.segments if segment.base_offset in wanted]
+        return (store, sources) if len(sources) == len(wanted) else None
+
+    def _open(self, log: PartitionLog, cleaned: CleanedSegment) -> Segment:
+        segment = Segment(
+            self._manager.environment,
+            log.directory,
+            cleaned.base_offset,
+            created_ms=self._clock.now_ms(),
+            suffix=CLEANED,
+            size=cleaned.size,
+            offset_index_bytes=cleaned.offset_index_bytes,
+            time_index_bytes=cleaned.time_index_bytes,
+            transaction_index_bytes=cleaned.transaction_index_bytes,
+        )
+        segment.synced = True
+        return segment
+
+    async def _checkpoint(self, directory: LogDirectory) -> bool:
+        """Write down where the logs of a directory are compacted to; whether the file says so now."""
+        offsets = {
+            (log.topic, log.partition): self._clean_until[log][0]
+            for log in self._manager.logs_in(directory)
+            if log in self._clean_until
+        }
+        if offsets == self._written.get(directory.path, {}):
+            return True
+        try:
+            await asyncio.get_running_loop().run_in_executor(
+                self._executor, write_checkpoint, directory.files, directory.path, CLEANER, offsets
+            )
+        except OSError as error:
+            self._manager.write_failed(directory, error)
+            return False
+        self._written[directory.path] = offsets
+        return True
+
+
+def _remove_cleaned(files: Files, directory: str) -> None:
+    """Remove what nobody is going to put into service, from where it was to be written: when the topic was deleted meanwhile,
+    another of its name may live there. Runs in a thread; a restart would remove the rest."""
+    with contextlib.suppress(OSError):
+        for name in files.list(directory):
+            if name.endswith(CLEANED) and offset_of(name) is not None:
+                files.remove(os.path.join(directory, name))

@@ -1,0 +1,152 @@
+"""Listening sockets and the connections they accept: limits on their idleness and their buffers; `admission` has the others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from concurrent.futures import Executor
+from typing import Protocol
+
+from headrace.clock import Clock, Timer
+from headrace.server.net.admission import Admission
+from headrace.server.net.buffers import BufferBudget
+from headrace.server.net.connection import Connection
+from headrace.server.net.fairness import Fairness
+from headrace.server.net.outbox import Outbox, Pieces
+from headrace.server.replica.turn import Turn
+
+log = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 10.0
+
+
+class Dispatcher(Protocol):
+    """What serves the frames of all connections."""
+
+    turn: Turn
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None: ...
+
+
+class Limits:
+    """What one broker grants all its clients together."""
+
+    def __init__(
+        self,
+        *,
+        max_request_bytes: int,
+        max_idle_ms: int,
+        buffer_bytes: int,
+        backlog: int,
+    ) -> None:
+        self.max_request_bytes = max_request_bytes
+        self.max_idle_ms = max_idle_ms
+        self.buffer_bytes = buffer_bytes
+        self.backlog = backlog
+
+
+class Acceptors:
+    """All listeners of a broker, and every connection that is open on them."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, limits: Limits, admission: Admission, clock: Clock, disk: Executor
+    ) -> None:
+        self.limits = limits
+        self.admission = admission
+        self.clock = clock
+        self.disk = disk
+        self.dispatcher = dispatcher
+        self.budget = BufferBudget(limits.buffer_bytes, clock)
+        self.fairness = Fairness()
+        self.pieces = Pieces()
+        self.connections: set[Connection] = set()
+        self._servers: list[asyncio.Server] = []
+        self._sweep: Timer | None = None
+
+    async def listen(self, name: str, bound: socket.socket) -> None:
+        """Accept connections on a socket that is bound already, so that its port is known before it serves."""
+        acceptor = Acceptor(name, self)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: Connection(acceptor), sock=bound, backlog=self.limits.backlog
+        )
+        self._servers.append(server)
+        if self._sweep is None:
+            self._sweep = self.clock.call_later(SWEEP_SECONDS, self._tidy)
+
+    async def close(self) -> None:
+        for server in self._servers:
+            server.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in tuple(self.connections):
+            connection.transport.abort()
+        # One turn of the loop, so that every connection hears that it is closed.
+        await asyncio.sleep(0)
+
+    def admit(self, connection: Connection) -> bool:
+        """Whether the connection may stay. One that comes too soon after others stays unserved until its turn."""
+        host, listener = connection.peer_host, connection.listener_name
+        self.connections.add(connection)
+        complaint = self.admission.came(listener, host)
+        wait = self.admission.turn(listener, self.clock.monotonic()) if complaint is None else None
+        if wait is None:
+            log.warning(
+                "refused connection from %s: %s", host, complaint or "max.connection.creation.rate exceeded"
+            )
+            return False
+        if wait > 0:
+            connection.mute()
+            self.clock.call_later(wait, connection.unmute)
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        if connection in self.connections:
+            self.connections.remove(connection)
+            self.admission.left(connection.listener_name, connection.peer_host)
+
+    def _tidy(self) -> None:
+        """Close what has been idle too long, and take large buffers back from what is idle now."""
+        now = self.clock.monotonic()
+        longest = self.limits.max_idle_ms / 1000
+        for connection in tuple(self.connections):
+            idle = now - connection.last_active
+            if idle > longest and not connection.muted:
+                connection.transport.abort()
+            elif idle > SWEEP_SECONDS:
+                connection.shrink()
+        self._sweep = self.clock.call_later(SWEEP_SECONDS, self._tidy)
+
+
+class Acceptor:
+    """One listener: its name, and the server behind it, as its connections see them."""
+
+    def __init__(self, name: str, server: Acceptors) -> None:
+        self.name = name
+        self.max_request_bytes = server.limits.max_request_bytes
+        self.budget = server.budget
+        self.fairness = server.fairness
+        self.turn = server.dispatcher.turn
+        self._server = server
+        self.dispatch = server.dispatcher.dispatch
+        self.monotonic = server.clock.monotonic
+
+    def opened(self, connection: Connection) -> bool:
+        return self._server.admit(connection)
+
+    def closed(self, connection: Connection) -> None:
+        self._server.forget(connection)
+
+    def make_outbox(self, connection: Connection, transport: asyncio.Transport) -> Outbox:
+        socket = transport.get_extra_info("socket").fileno()
+        server = self._server
+        return Outbox(
+            transport,
+            server.disk,
+            connection.drained,
+            connection.cut,
+            connection.share,
+            server.pieces,
+            socket,
+        )

@@ -1,0 +1,281 @@
+"""One client connection: bytes in, whole frames to the dispatcher, replies out through the outbox.
+
+Requests of a connection are served one at a time: while one waits, the connection is muted and later frames stay
+in the buffer (the outbox keeps produces that only wait for replicas, so those do not mute). The memory of the buffer grows
+with the bytes that arrive and never with the length a client announces, and shrinks again.
+
+A frame is served from the transport or from the loop, never from inside a reply: whoever replies (a partition that
+moves, a coordinator that stored something) may be in the middle of a change, so `unmute` and `drained` only see to it
+that the loop comes back for the frames that are left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import Enum, auto
+from typing import Protocol, cast
+
+from headrace.server.net.buffers import BufferBudget
+from headrace.server.net.fairness import Fairness, Share
+from headrace.server.net.outbox import Outbox
+from headrace.server.net.receive_buffer import SMALL, ReceiveBuffer
+from headrace.server.replica.turn import Turn
+from headrace.wire.codec import WireError
+from headrace.wire.frames import frame_length
+
+log = logging.getLogger(__name__)
+
+FAILED_INSIDE = "the request failed inside the broker; the log above says how"
+"""Why a connection is cut when a request cannot be answered."""
+
+MOST_WAITING = 1000
+"""Replies that may wait for replicas on one connection before it is no longer read."""
+
+
+class Listener(Protocol):
+    """What a connection needs of the server that accepted it."""
+
+    name: str
+    max_request_bytes: int
+    budget: BufferBudget
+    fairness: Fairness
+    turn: Turn
+
+    def opened(self, connection: Connection) -> bool:
+        """False when there is no room for one more connection."""
+        ...
+
+    def closed(self, connection: Connection) -> None: ...
+
+    def make_outbox(self, connection: Connection, transport: asyncio.Transport) -> Outbox: ...
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        """Serve one frame; may mute the connection. The frame dies when this returns."""
+        ...
+
+    def monotonic(self) -> float: ...
+
+
+class _Serving(Enum):
+    """What happens to the frames in the buffer."""
+
+    RESTING = auto()
+    """Nothing, until bytes arrive or what they wait for is done."""
+    DUE = auto()
+    """The loop has been asked to serve them."""
+    NOW = auto()
+    """They are being served."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_inbox",
+        "_listener",
+        "_reading_paused",
+        "_serving",
+        "last_active",
+        "muted",
+        "outbox",
+        "peer_host",
+        "principal",
+        "share",
+        "software_name",
+        "software_version",
+        "transport",
+    )
+
+    transport: asyncio.Transport
+    outbox: Outbox
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._inbox = ReceiveBuffer()
+        self._reading_paused = False
+        self._serving = _Serving.RESTING
+        self.share = Share(listener.fairness)
+        self.muted = False
+        self.principal = "User:ANONYMOUS"
+        self.peer_host = ""
+        self.software_name = ""
+        self.software_version = ""
+        self.last_active = listener.monotonic()
+
+    @property
+    def listener_name(self) -> str:
+        return self._listener.name
+
+    @property
+    def served_all(self) -> bool:
+        """No further frame has begun to arrive behind the one being served."""
+        return self._inbox.start == self._inbox.end
+
+    # From the transport.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self.peer_host = str(peer[0]) if isinstance(peer, tuple) else "local"
+        self.outbox = self._listener.make_outbox(self, self.transport)
+        if not self._listener.opened(self):
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.muted = True
+        self.outbox.close()
+        self._listener.budget.give_back(self)
+        self._listener.closed(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        inbox = self._inbox
+        return inbox.view[inbox.end : inbox.paid]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._inbox.end += nbytes
+        self.parse()
+        if self.share.spend(nbytes) and not self._reading_paused and not self.transport.is_closing():
+            self._pause_reading()
+            self.share.give_way(self.parse)  # which reads on when there is room
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self.outbox.pause()
+
+    def resume_writing(self) -> None:
+        self.outbox.resume()
+
+    # From the handlers.
+
+    def mute(self) -> None:
+        self.muted = True
+
+    def unmute(self) -> None:
+        """The request that waited has its reply; go on with the next frame, unless the peer is gone."""
+        if self.transport.is_closing():
+            return
+        self.muted = False
+        self._serve_soon()
+
+    def drained(self) -> None:
+        """From the outbox: nothing of a reply is left over; go on with the next frame."""
+        if not self.muted:
+            self._serve_soon()
+
+    def _serve_soon(self) -> None:
+        if not self.served_all and self._serving is _Serving.RESTING:
+            self._serving = _Serving.DUE
+            asyncio.get_running_loop().call_soon(self.parse)
+
+    def cut(self, reason: str) -> None:
+        """Close the connection because of what the peer did, saying why once; what it sent after that is not served."""
+        self.muted = True
+        if not self.transport.is_closing():
+            log.warning("closed connection from %s: %s", self.peer_host, reason)
+            self.transport.abort()
+
+    def parse(self) -> None:
+        """Serve whole frames until there is none, or the connection must wait."""
+        if self._serving is _Serving.NOW:
+            return
+        self._serving = _Serving.NOW
+        turn = self._listener.turn
+        turn.begin()
+        self.outbox.gather()
+        try:
+            self._serve_frames()
+        finally:
+            self._serving = _Serving.RESTING
+            # Wake waiting readers before replying to the writer.
+            turn.end()
+            self.outbox.release()
+
+    def _serve_frames(self) -> None:
+        listener, outbox, inbox = self._listener, self.outbox, self._inbox
+        needed = 0
+        while not (self.muted or outbox.blocked or outbox.waiting >= MOST_WAITING):
+            start = inbox.start
+            available = inbox.end - start
+            if available < 4:
+                break
+            size = frame_length(inbox.view, start)
+            if size <= 0 or size > listener.max_request_bytes:
+                self.cut(f"a request of {size} bytes, allowed are 1 to {listener.max_request_bytes}")
+                return
+            if available < 4 + size:
+                needed = 4 + size
+                break
+            inbox.start = start + 4 + size
+            self.last_active = listener.monotonic()
+            frame = inbox.view[start + 4 : inbox.start]
+            try:
+                listener.dispatch(self, frame)
+            except WireError as error:
+                self.cut(str(error))
+                return
+            except Exception:
+                log.exception("a request failed inside the broker")
+                self.cut(FAILED_INSIDE)
+                return
+            finally:
+                frame.release()
+        if not self.transport.is_closing():
+            self._make_room(needed)
+
+    def _make_room(self, needed: int) -> None:
+        """Leave free space at the end of the buffer, or stop reading until some frames are served."""
+        inbox, budget = self._inbox, self._listener.budget
+        if (
+            inbox.paid > SMALL
+            and inbox.end - inbox.start <= SMALL // 2
+            and (budget.scarce or budget.lends_to(self))
+        ):
+            inbox.shrink()
+            budget.give_back(self)
+        inbox.make_contiguous(needed)
+        if inbox.end == inbox.paid:
+            step = inbox.next_step(needed)
+            if step > inbox.paid:
+                if not budget.take(step - inbox.paid, self):
+                    self._pause_reading()
+                    return
+                try:
+                    inbox.pay(step, needed)
+                except MemoryError as error:
+                    self.cut(str(error))
+                    return
+                self.last_active = self._listener.monotonic()
+        if inbox.end < inbox.paid:
+            self._resume_reading()
+        else:
+            self._pause_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._reading_paused:
+            self._reading_paused = True
+            self.transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._reading_paused:
+            self._reading_paused = False
+            self.transport.resume_reading()
+
+    # From the budget.
+
+    @property
+    def progress(self) -> tuple[float, int] | None:
+        held = self._inbox.end - self._inbox.start
+        if held == 0 or self.muted or self._reading_paused or self.outbox.blocked:
+            return None
+        return self.last_active, held
+
+    def memory_freed(self) -> None:
+        self.parse()
+
+    def shrink(self) -> None:
+        """An idle connection keeps only a small buffer; the server asks for the rest now and then."""
+        inbox = self._inbox
+        if inbox.end == inbox.start and inbox.paid > SMALL:
+            inbox.shrink()
+            self._listener.budget.give_back(self)

@@ -1,0 +1,365 @@
+"""A broker's life: open the data, join the cluster, serve, and stop so that the next start scans nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Callable
+
+from headrace.clock import Clock, SystemClock
+from headrace.server.api.dispatch import Dispatcher
+from headrace.server.api.engines import Engines
+from headrace.server.cluster.image import Endpoint
+from headrace.server.cluster.join import join
+from headrace.server.cluster.producer_ids import ProducerIds
+from headrace.server.cluster.registration import Registration
+from headrace.server.cluster.store import StoreError
+from headrace.server.config.broker import BrokerConfig
+from headrace.server.config.definition import ConfigError
+from headrace.server.config.listeners import Listener
+from headrace.server.disk_room import DiskRoom
+from headrace.server.disk_threads import DiskThreads
+from headrace.server.groups.attach import attach_groups
+from headrace.server.identity import Identity, StartError, confirm_identity, note_registration, read_identity
+from headrace.server.live_settings import follow_settings
+from headrace.server.log.cleaner import LogCleaner
+from headrace.server.log.config import LogConfig
+from headrace.server.log.directory import DirectoryInUse
+from headrace.server.log.environment import Environment
+from headrace.server.log.files import Files
+from headrace.server.log.maintenance import LogMaintenance
+from headrace.server.log.manager import LogManager
+from headrace.server.net.acceptors import Acceptors
+from headrace.server.net.admission import Admission, ConnectionLimits
+from headrace.server.peer.peers import Peers
+from headrace.server.replica.replicas import Replicas
+from headrace.server.replica.replication import Replication
+from headrace.server.replica.sessions import FetchSessions
+from headrace.server.replica.strays import settle_strays
+from headrace.server.security.authorizer import AllowAll, Authorizer
+from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
+from headrace.server.transactions.attach import attach_transactions
+from headrace.wire.errors import KafkaError
+from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from headrace.wire.schema import Request, Response
+
+log = logging.getLogger("headrace")
+
+ALTER_PARTITION_VERSION = 3
+
+
+class Node:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock | None = None,
+        files: Files | None = None,
+        authorizer: Authorizer | None = None,
+        dispatcher: Callable[[Engines], Dispatcher] = Dispatcher,
+        removes_strays: bool = True,
+    ) -> None:
+        """`removes_strays` is for brokers that serve; one that adopts topics has logs nobody knows of yet."""
+        self.config = config
+        self.clock = clock or SystemClock()
+        self._files = files or Files()
+        self._authorizer = authorizer or AllowAll()
+        self._dispatcher = dispatcher
+        self._removes_strays = removes_strays
+        self._disk = DiskThreads(config.integer("num.io.threads"))
+        self._undo = contextlib.AsyncExitStack()
+        """How to end what was started, newest first; all of it is done, though a step of it fails."""
+        self.addresses: dict[str, tuple[str, int]] = {}
+        """Where each listener is bound, by name; the port is the real one when 0 was asked for."""
+        self.guessed_addresses: dict[str, tuple[str, int]] = {}
+        """What clients are told of listeners on every address when nobody said what to tell them."""
+
+    async def start(self) -> None:
+        """Returns when clients are served; StartError when that cannot be, with everything begun taken back."""
+        try:
+            await self._start()
+        except BaseException as error:
+            await self._undo.aclose()
+            if isinstance(error, StoreError | KafkaError | ConfigError):
+                raise StartError(str(error)) from None
+            raise
+
+    async def _start(self) -> None:
+        """Each step leaves on `_undo` what ends it, so that a later one may fail."""
+        undo = self._undo
+        self.logs = self._open_logs()
+        self._end_logs = self._give_logs_back
+        undo.callback(lambda: self._end_logs())
+        undo.callback(self._disk.shutdown)  # What its threads write is written before the logs are closed.
+        identity = read_identity(self.logs, self.config)
+        sockets = self._bind()
+        for _, bound in sockets:
+            undo.callback(bound.close)
+        self.broker_id = identity.broker_id
+        self.maintenance = LogMaintenance(self.logs, self._disk, maintenance_settings(self.config))
+        self.replicas = Replicas(self.broker_id, self.logs, self.config, self.maintenance.flusher, self.clock)
+        undo.callback(self.replicas.close)
+        self.maintenance.observer = self.replicas
+        self.replicas.replication = replication = self._replication()
+        self.cluster = await join(
+            self.config,
+            self._registration(identity),
+            self.clock,
+            lambda _, new, __: self.replicas.apply(new),
+        )
+        undo.push_async_callback(self.cluster.stop)
+        self.cluster.link = self._call_controller
+        confirm_identity(self.logs, identity, self.cluster.image.cluster_id, self.cluster.broker_epoch)
+        if self._removes_strays:
+            doubt = identity.doubts(self.cluster.broker_epoch)
+            settle_strays(self.logs, self.cluster.image, self.broker_id, doubt)
+        self.cluster.on_registered = lambda _: self._disk.submit(
+            note_registration, self.logs, lambda: self.cluster.broker_epoch
+        )
+        undo.push_async_callback(replication.stop)
+        if not self.cluster.lone:
+            room = DiskRoom(
+                self.logs.environment,
+                [directory.path for directory in self.logs.directories],
+                self._disk,
+                self.clock,
+                self.cluster.tell_disk_full,
+            )
+            watching = asyncio.create_task(room.run())
+            undo.callback(watching.cancel)
+        await self._serve(sockets)
+        replication.start()
+
+    def _give_logs_back(self) -> None:
+        """Without having served. What was stopped cleanly before still is; what was not must stay known as such."""
+        if all(directory.clean for directory in self.logs.online_directories):
+            self.logs.close()
+        else:
+            self.logs.release()
+
+    def _replication(self) -> Replication:
+        config = self.config
+        self.peers = Peers(
+            self.broker_id,
+            lambda: self.replicas.image,
+            config.inter_broker_listener,
+            self.clock,
+            setup_timeout=config.integer("socket.connection.setup.timeout.ms") / 1000,
+            request_timeout=config.integer("request.timeout.ms") / 1000,
+        )
+        return Replication(
+            self.broker_id,
+            lambda: self.cluster.broker_epoch,
+            self.peers,
+            self._ask_controller,
+            self.clock,
+            fetcher_settings(config),
+            config.integer("replica.lag.time.max.ms"),
+        )
+
+    async def _ask_controller(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        controller = self.cluster.controller
+        if controller is not None:
+            return await controller.alter_partition(request)
+        reply = await self._call_controller(
+            self.cluster.image.controller_id, request, ALTER_PARTITION_VERSION
+        )
+        assert isinstance(reply, AlterPartitionResponse)
+        return reply
+
+    async def _call_controller(self, controller_id: int, request: Request, version: int) -> Response:
+        timeout = self.config.integer("controller.socket.timeout.ms") / 1000
+        return await self.peers.call(controller_id, request, version, timeout)
+
+    def _open_logs(self) -> LogManager:
+        config = self.config
+        environment = Environment(
+            self._files,
+            self.clock,
+            producer_id_expiration_ms=config.integer("producer.id.expiration.ms"),
+            transaction_verification=config.boolean("transaction.partition.verification.enable"),
+            stray_retention_ms=config.integer("headrace.stray.retention.ms"),
+        )
+        defaults = LogConfig.of(config.topic_config({}))
+        logs = LogManager(
+            [str(path) for path in config.log_dirs],
+            environment=environment,
+            config_for=lambda topic: defaults,
+            recovery_threads=config.integer("num.recovery.threads.per.data.dir"),
+        )
+        try:
+            logs.open()
+        except DirectoryInUse as error:
+            raise StartError(str(error)) from None
+        except KafkaError as error:
+            raise StartError(error.message) from None
+        return logs
+
+    def _registration(self, identity: Identity) -> Registration:
+        clean = all(directory.clean for directory in self.logs.online_directories)
+        return Registration(
+            identity.broker_id,
+            self._advertised(),
+            identity.directory_id,
+            rack=self.config.string("broker.rack"),
+            host=self.config.string("headrace.host") or socket.gethostname(),
+            # Killed, a broker has everything it wrote; a machine that went down may not.
+            kept_its_data=not identity.new and (clean or not identity.rebooted),
+            stopped_cleanly=clean,
+            previous_epoch=identity.previous_epoch,
+        )
+
+    def _configure(self, config: BrokerConfig) -> None:
+        """Take settings that were changed on the running cluster."""
+        self.replicas.configure(config)
+        self.cleaner.settings = cleaner_settings(config)
+        self._disk.resize(config.integer("num.io.threads"))
+        environment = self.logs.environment
+        environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
+        environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
+        # In a thread: it may have to look up host names.
+        made = asyncio.get_running_loop().run_in_executor(self._disk, ConnectionLimits.of, config)
+        made.add_done_callback(lambda limits: self._limit_connections(config, limits))
+
+    def _limit_connections(self, config: BrokerConfig, made: asyncio.Future[ConnectionLimits]) -> None:
+        if made.cancelled() or config is not self.cluster.config:
+            return
+        error = made.exception()
+        if error is None:
+            self.admission.limits = made.result()
+        else:
+            log.error("The limits on connections stay as they were: %s", error)
+
+    async def _serve(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
+        undo = self._undo
+        self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk)
+        undo.callback(self.groups.close)
+        producer_ids = ProducerIds(self.cluster)
+        self.transactions = attach_transactions(
+            self.config, self.clock, self.replicas, self.groups, self.peers, producer_ids.next, self._disk
+        )
+        undo.callback(self.transactions.coordinator.close)
+        self.engines = Engines(
+            self.broker_id,
+            self.clock,
+            self._disk,
+            self.cluster,
+            self.logs,
+            self.replicas,
+            FetchSessions(self.config.integer("max.incremental.fetch.session.cache.slots"), self.clock),
+            producer_ids,
+            self.groups,
+            self.transactions,
+            self._authorizer,
+        )
+        config = self.cluster.config
+        # From the file only: what the cluster has set follows, and must not keep a broker from starting.
+        self.admission = Admission(ConnectionLimits.of(self.config))
+        self.acceptors = Acceptors(
+            self._dispatcher(self.engines), limits(config), self.admission, self.clock, self._disk
+        )
+        self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config))
+        follow_settings(self.cluster, self.config, self._configure)
+        self._background = asyncio.gather(self.maintenance.run(), self.cleaner.run())
+        undo.push_async_callback(self._end_background)
+        undo.push_async_callback(self.acceptors.close)
+        for listener, bound in sockets:
+            await self.acceptors.listen(listener.name, bound)
+
+    async def _hand_over(self) -> None:
+        """Have other brokers lead what this one leads, while it still serves."""
+        config = self.config
+        if config.boolean("controlled.shutdown.enable"):
+            tries = config.integer("controlled.shutdown.max.retries")
+            await self.cluster.hand_over(
+                tries * config.integer("controlled.shutdown.retry.backoff.ms") / 1000
+            )
+
+    async def stop(self) -> None:
+        """Hand over, stop serving, bring everything to the disk, leave the clean-stop mark and the cluster."""
+        self._end_logs = self.logs.close
+        try:
+            await self._hand_over()
+        finally:
+            await self._undo.aclose()
+
+    async def crash(self) -> None:
+        """End at once, as if the process were killed: what was written is in the files, and nothing else is done."""
+        self._end_logs = self.logs.release
+        await self._undo.aclose()
+
+    async def _end_background(self) -> None:
+        self._background.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._background
+
+    def _bind(self) -> list[tuple[Listener, socket.socket]]:
+        sockets = _bind(self.config)
+        for listener, bound in sockets:
+            host, port = bound.getsockname()[:2]
+            self.addresses[listener.name] = (host, port)
+        return sockets
+
+    def _advertised(self) -> tuple[Endpoint, ...]:
+        """What clients are told: advertised.listeners, else what is bound; port 0 means the port actually bound."""
+        told = {listener.name: listener for listener in self.config.advertised_listeners}
+        endpoints = []
+        for listener in self.config.listeners:
+            bound_port = self.addresses[listener.name][1]
+            given = told.get(listener.name)
+            host = given.host if given is not None else listener.host
+            port = given.port if given is not None else 0
+            if not host or host in ("0.0.0.0", "::"):
+                host = socket.getfqdn()
+                self.guessed_addresses[listener.name] = (host, port or bound_port)
+            endpoints.append(Endpoint(listener.name, host, port or bound_port, listener.protocol))
+        return tuple(endpoints)
+
+
+def _bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:
+    bound: list[tuple[Listener, socket.socket]] = []
+    for listener in config.listeners:
+        try:
+            found = socket.getaddrinfo(
+                listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            family, kind, protocol, _, address = found[0]
+            one = socket.socket(family, kind, protocol)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            _size_buffers(one, config)
+            one.bind(address)
+        except OSError as error:
+            for _, other in bound:
+                other.close()
+            raise StartError(f"Cannot listen on {listener}: {_why_not(listener, error)}") from None
+        bound.append((listener, one))
+    return bound
+
+
+def _size_buffers(listening: socket.socket, config: BrokerConfig) -> None:
+    """The connections it accepts inherit the sizes, unless those are left to the system."""
+    if (size := config.integer("socket.send.buffer.bytes")) >= 0:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+    if (size := config.integer("socket.receive.buffer.bytes")) >= 0:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+
+
+def _why_not(listener: Listener, error: OSError) -> str:
+    """Why an address cannot be listened on, and what to do about it."""
+    if isinstance(error, socket.gaierror):
+        return f"the host name {listener.host} cannot be resolved; give an address of this machine."
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"something else listens on port {listener.port}; stop it, or choose another port "
+            "with --listen HOST:PORT (0 takes a free one)."
+        )
+    if error.errno == errno.EADDRNOTAVAIL:
+        return (
+            f"{listener.host} is not an address of this machine; listen on one that is, or on 0.0.0.0 for all of them, "
+            f"and tell clients {listener.host} with --advertise HOST:PORT if that is how they get here."
+        )
+    if error.errno == errno.EACCES:
+        return f"port {listener.port} needs privileges; choose one above 1023."
+    return f"{error.strerror or error}; choose another address with --listen HOST:PORT."

@@ -1,0 +1,71 @@
+"""The other brokers, by id: where they are now, and one shared connection to each for small requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from headrace.clock import Clock
+from headrace.server.cluster.image import MetadataImage
+from headrace.server.peer.connection import CLIENT_ID, PeerConnection, PeerError
+from headrace.wire.schema import Request, Response
+
+
+class Peers:
+    def __init__(
+        self,
+        broker_id: int,
+        image: Callable[[], MetadataImage],
+        listener: str,
+        clock: Clock,
+        *,
+        setup_timeout: float = 10.0,
+        request_timeout: float = 30.0,
+    ) -> None:
+        self._client_id = f"{CLIENT_ID}-{broker_id}".encode()
+        self._image = image
+        self._listener = listener
+        self._clock = clock
+        self._setup_timeout = setup_timeout
+        self._request_timeout = request_timeout
+        self._connections: dict[int, PeerConnection] = {}
+        self._making: dict[int, asyncio.Task[PeerConnection]] = {}
+
+    async def connect(self, broker_id: int, receive_buffer: int = -1) -> PeerConnection:
+        """A connection of one's own, to where the broker is registered now; `receive_buffer` is its SO_RCVBUF unless negative."""
+        broker = self._image().brokers.get(broker_id)
+        endpoint = broker.endpoint(self._listener) if broker is not None and not broker.fenced else None
+        if endpoint is None:
+            raise PeerError(f"broker {broker_id} is not alive")
+        return await PeerConnection.connect(
+            endpoint.host, endpoint.port, self._client_id, self._clock, self._setup_timeout, receive_buffer
+        )
+
+    async def call(
+        self, broker_id: int, request: Request, version: int, timeout: float | None = None
+    ) -> Response:
+        """Ask a broker over the shared connection, made when there is none. `timeout` defaults to `request_timeout`."""
+        connection = self._connections.get(broker_id)
+        if connection is None or not connection.open:
+            connection = await self._share(broker_id)
+        return await connection.call(request, version, self._request_timeout if timeout is None else timeout)
+
+    async def _share(self, broker_id: int) -> PeerConnection:
+        """Make the shared connection, once for all who ask for it meanwhile; who gives up waiting harms no other."""
+        making = self._making.get(broker_id)
+        if making is None:
+            making = self._making[broker_id] = asyncio.get_running_loop().create_task(self.connect(broker_id))
+            making.add_done_callback(lambda made: self._made(broker_id, made))
+        return await asyncio.shield(making)
+
+    def _made(self, broker_id: int, made: asyncio.Task[PeerConnection]) -> None:
+        self._making.pop(broker_id, None)
+        if not made.cancelled() and made.exception() is None:
+            self._connections[broker_id] = made.result()
+
+    def close(self) -> None:
+        for making in self._making.values():
+            making.cancel()
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()

@@ -1,0 +1,382 @@
+"""Pulls from one leader everything this broker follows there, in one request at a time over a fetch session.
+
+The leader is told the epoch of the last record this log has; when the leader's history differs, it says where, and
+the log is cut there (KIP-595). So a follower never cuts blindly to its own high watermark: see docs/replication.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headrace.clock import Clock
+from headrace.server.peer.connection import PeerConnection
+from headrace.server.peer.peers import Peers
+from headrace.server.replica.partition import Partition
+from headrace.server.replica.throttle import ReplicationThrottle
+from headrace.server.replica.truncation import agreed_end
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+)
+from headrace.wire.messages.fetch import PartitionData as PartitionReply
+from headrace.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+log = logging.getLogger(__name__)
+
+FETCH_VERSION = 17
+LIST_OFFSETS_VERSION = 7
+EARLIEST, LATEST = -2, -1
+FIRST_REST = 0.02
+
+Key = tuple[uuid.UUID, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FetcherSettings:
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    partition_max_bytes: int
+    backoff_ms: int
+    socket_timeout_ms: int = 30_000
+    receive_buffer_bytes: int = -1
+    """SO_RCVBUF; -1 leaves it to the system."""
+
+
+class ReplicaFetcher:
+    """Follows one leader. `follow` and `leave` take effect with the next request."""
+
+    def __init__(
+        self,
+        leader_id: int,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        peers: Peers,
+        clock: Clock,
+        settings: FetcherSettings,
+        throttle: ReplicationThrottle,
+    ) -> None:
+        self._leader_id = leader_id
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._peers = peers
+        self._clock = clock
+        self._settings = settings
+        self._throttle = throttle
+        self._partitions: dict[Key, Partition] = {}
+        self._resting: dict[Key, float] = {}
+        """Partitions that cannot go on for now, and when to ask again."""
+        self._rested: dict[Key, float] = {}
+        """How long each of them rested last. Most trouble is that one broker heard of a new leader before the other:
+        the first rest is short, and those that follow grow to replica.fetch.backoff.ms."""
+        self._behind: set[Key] = set()
+        """Partitions under the throttle that the leader has more of."""
+        self._held: set[Key] = set()
+        """Those that are not asked for until the throttle allows it."""
+        self._to_send: dict[Key, None] = {}
+        """Partitions whose place the session does not know yet."""
+        self._to_forget: dict[Key, None] = {}
+        self._asked_in: dict[Key, int] = {}
+        """The leader epoch in which each was last asked for: an answer to that counts in no other."""
+        self._session_id = 0
+        self._session_epoch = 0
+        self._session_broker_epoch = -1
+        self._work = asyncio.Event()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def idle(self) -> bool:
+        return not self._partitions
+
+    def follow(self, partition: Partition) -> None:
+        key = (partition.topic_id, partition.index)
+        self._partitions[key] = partition
+        self._to_forget.pop(key, None)
+        self._held.discard(key)
+        self._resting.pop(key, None)
+        self._to_send[key] = None
+        self._work.set()
+
+    def leave(self, partition: Partition) -> None:
+        key = (partition.topic_id, partition.index)
+        if self._partitions.pop(key, None) is not None:
+            self._to_send.pop(key, None)
+            self._resting.pop(key, None)
+            self._behind.discard(key)
+            self._held.discard(key)
+            self._asked_in.pop(key, None)
+            self._rested.pop(key, None)
+            self._to_forget[key] = None
+
+    def ask_again(self, partition: Partition) -> None:
+        """Name a partition's place once more, or find that it has none."""
+        key = (partition.topic_id, partition.index)
+        if key in self._partitions and key not in self._resting and key not in self._held:
+            self._to_send[key] = None
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        backoff = self._settings.backoff_ms / 1000
+        while True:
+            connection: PeerConnection | None = None
+            try:
+                connection = await self._peers.connect(
+                    self._leader_id, receive_buffer=self._settings.receive_buffer_bytes
+                )
+                self._start_session_over()
+                while True:
+                    if not self._partitions:
+                        self._work.clear()
+                        await self._work.wait()
+                    while (wait := self._nothing_to_ask_for()) > 0:
+                        # Not longer than a long poll: whoever is followed anew should not wait for the others.
+                        await self._clock.sleep(min(wait, self._settings.max_wait_ms / 1000))
+                    await self._fetch(connection)
+            except OSError as error:
+                log.info("following broker %d: %s", self._leader_id, error)
+            except Exception:
+                log.exception("following broker %d failed", self._leader_id)
+            finally:
+                if connection is not None:
+                    connection.close()
+            await self._clock.sleep(min(backoff, 0.1) if self._partitions else backoff)
+
+    def _start_session_over(self) -> None:
+        self._session_broker_epoch = self._broker_epoch()
+        self._session_id = self._session_epoch = 0
+        self._to_send = dict.fromkeys(self._partitions)
+        self._to_forget.clear()
+        self._asked_in.clear()
+        self._resting.clear()
+        self._behind.clear()
+        self._held.clear()
+
+    async def _fetch(self, connection: PeerConnection) -> None:
+        if self._broker_epoch() != self._session_broker_epoch:
+            # This broker registered anew; the leader takes it for in sync only under its present epoch.
+            self._start_session_over()
+        await self._bring_to_disk()
+        request = self._request()
+        response = await connection.call(request, FETCH_VERSION, self._settings.socket_timeout_ms / 1000)
+        assert isinstance(response, FetchResponse)
+        if response.error_code:
+            if response.error_code not in (
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+            ):
+                log.info("broker %d refused: %s", self._leader_id, ErrorCode(response.error_code).name)
+                await self._clock.sleep(self._settings.backoff_ms / 1000)
+            self._start_session_over()
+            return
+        self._session_id = response.session_id
+        self._session_epoch = self._session_epoch + 1 if response.session_id else 0
+        out_of_range = []
+        for topic in response.responses:
+            for reply in topic.partitions:
+                key = (topic.topic_id, reply.partition_index)
+                partition = self._partitions.get(key)
+                if partition is None or self._asked_in.get(key) != partition.leader_epoch:
+                    continue  # A change of roles has overtaken the answer; `follow` has asked for it anew.
+                if self._take(key, partition, reply):
+                    out_of_range.append(partition)
+        for partition in out_of_range:
+            try:
+                await self._find_place(connection, partition)
+            except KafkaError as error:
+                self._rest((partition.topic_id, partition.index), partition, error.message)
+        if not response.session_id:
+            asked = self._partitions.keys() - self._resting.keys() - self._held
+            self._to_send = dict.fromkeys(asked)
+
+    def _nothing_to_ask_for(self) -> float:
+        """How many seconds it will be before there is anything to ask; 0 when there is."""
+        self._wake_rested()
+        self._hold_throttled()
+        idle = len(self._resting.keys() | self._held)
+        if not idle or idle < len(self._partitions):
+            return 0.0
+        waits = [until - self._clock.monotonic() for until in self._resting.values()]
+        if self._held:
+            waits.append(self._throttle.seconds_left())
+        return max(min(waits), 0.001)
+
+    def _hold_throttled(self) -> None:
+        """Leave out what is throttled and not in sync while the limit is exceeded; what is in sync goes on."""
+        if self._throttle.seconds_left() > 0:
+            for key in self._behind:
+                self._leave_out(key)
+            self._held |= self._behind
+            self._behind.clear()
+        elif self._held:
+            for key in self._held:
+                self._take_in(key)
+            self._held.clear()
+
+    def _wake_rested(self) -> None:
+        now = self._clock.monotonic()
+        for key in [key for key, until in self._resting.items() if until <= now]:
+            del self._resting[key]
+            self._take_in(key)
+
+    def _leave_out(self, key: Key) -> None:
+        """The session forgets it: otherwise every reply would bring again what this broker does not want now."""
+        self._to_send.pop(key, None)
+        self._to_forget[key] = None
+
+    def _take_in(self, key: Key) -> None:
+        self._to_forget.pop(key, None)
+        self._to_send[key] = None
+
+    async def _bring_to_disk(self) -> None:
+        """To ask from an offset on is to say that everything before it is here: in sync mode, on the disk."""
+        flushes = {key: self._partitions[key].bring_to_disk() for key in self._to_send}
+        waiting = {key: flush for key, flush in flushes.items() if flush is not None}
+        if not waiting:
+            return
+        await asyncio.wait(waiting.values())
+        for key, flush in waiting.items():
+            error, partition = flush.exception(), self._partitions.get(key)
+            if error is not None and partition is not None:
+                self._rest(key, partition, f"the disk: {error}")
+
+    def _request(self) -> FetchRequest:
+        settings = self._settings
+        topics: dict[uuid.UUID, FetchTopic] = {}
+        later: dict[Key, None] = {}
+        for key in list(self._to_send):
+            partition = self._partitions[key]
+            if partition.awaits_disk:  # Followed anew while the others were brought there.
+                later[key] = None
+                continue
+            try:
+                place = self._place(partition)
+            except KafkaError as error:  # Its log fails; the others must go on.
+                self._rest(key, partition, error.message)
+                continue
+            self._asked_in[key] = partition.leader_epoch
+            topics.setdefault(key[0], FetchTopic(topic_id=key[0])).partitions.append(place)
+        forgotten: dict[uuid.UUID, ForgottenTopic] = {}
+        for topic_id, index in self._to_forget:
+            forgotten.setdefault(topic_id, ForgottenTopic(topic_id=topic_id)).partitions.append(index)
+        self._to_send, self._to_forget = later, {}
+        return FetchRequest(
+            max_wait_ms=settings.max_wait_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.max_bytes,
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=list(topics.values()),
+            forgotten_topics_data=list(forgotten.values()),
+            replica_state=ReplicaState(self._broker_id, self._broker_epoch()),
+        )
+
+    def _place(self, partition: Partition) -> FetchPartition:
+        log_ = partition.log
+        return FetchPartition(
+            partition=partition.index,
+            current_leader_epoch=partition.leader_epoch,
+            fetch_offset=log_.log_end_offset,
+            last_fetched_epoch=log_.latest_epoch,
+            log_start_offset=log_.log_start_offset,
+            partition_max_bytes=self._settings.partition_max_bytes,
+        )
+
+    def _take(self, key: Key, partition: Partition, reply: PartitionReply) -> bool:
+        """Apply one partition's answer; True when its place in the leader's log must be looked up."""
+        code = ErrorCode(reply.error_code)
+        if partition.is_leader or code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            return not partition.is_leader
+        try:
+            if code is not ErrorCode.NONE:
+                self._rest(key, partition, code.name)
+            elif reply.diverging_epoch.end_offset >= 0:
+                self._cut(partition, reply.diverging_epoch.epoch, reply.diverging_epoch.end_offset)
+                self._to_send[key] = None
+            else:
+                records = reply.records or b""
+                before = partition.log.log_end_offset
+                partition.append_from_leader(
+                    memoryview(records), reply.high_watermark, reply.log_start_offset
+                )
+                if partition.log.log_end_offset != before:
+                    self._to_send[key] = None
+                self._count(key, partition, len(records), reply.high_watermark)
+                if self._rested:
+                    self._rested.pop(key, None)
+        except KafkaError as error:
+            self._rest(key, partition, error.message or error.code.name)
+        return False
+
+    def _count(self, key: Key, partition: Partition, size: int, high_watermark: int) -> None:
+        self._behind.discard(key)
+        if self._throttle.covers(partition):
+            self._throttle.count(size)
+            if partition.log.log_end_offset < high_watermark:
+                self._behind.add(key)
+
+    def _rest(self, key: Key, partition: Partition, reason: str) -> None:
+        log.info("%s rests from following broker %d: %s", partition, self._leader_id, reason)
+        self._leave_out(key)
+        seconds = min(self._rested.get(key, FIRST_REST / 2) * 2, self._settings.backoff_ms / 1000)
+        self._rested[key] = seconds
+        self._resting[key] = self._clock.monotonic() + seconds
+
+    def _cut(self, partition: Partition, epoch: int, end_offset: int) -> None:
+        target = agreed_end(partition.log, epoch, end_offset)
+        log.info("%s: cut from %d to %d", partition, partition.log.log_end_offset, target)
+        partition.truncate(target)
+
+    async def _find_place(self, connection: PeerConnection, partition: Partition) -> None:
+        """The offset asked for is not in the leader's log: begin again where it has records."""
+        key, epoch = (partition.topic_id, partition.index), partition.leader_epoch
+
+        def still_follows() -> bool:
+            """An answer that a change of roles has overtaken says nothing of this log any more."""
+            return partition.leader_epoch == epoch and self._partitions.get(key) is partition
+
+        latest = await self._offset_of(connection, partition, LATEST)
+        if not still_follows():
+            return
+        if latest is not None and latest < partition.log.log_end_offset:
+            log.warning("%s: the leader's log ends at %d, before this one; cut there", partition, latest)
+            partition.truncate(latest)
+            self._to_send[key] = None
+            return
+        earliest = await self._offset_of(connection, partition, EARLIEST)
+        if not still_follows():
+            return
+        if earliest is not None and earliest > partition.log.log_end_offset:
+            log.info("%s: starts over at %d, the leader's first offset", partition, earliest)
+            partition.log.truncate_fully_and_start_at(earliest)
+            self._to_send[key] = None
+        else:
+            self._rest(key, partition, "its place is in the leader's log, which refuses it still")
+
+    async def _offset_of(self, connection: PeerConnection, partition: Partition, time: int) -> int | None:
+        asked = ListOffsetsPartition(partition.index, partition.leader_epoch, time)
+        topic = ListOffsetsTopic(partition.topic, [asked])
+        response = await connection.call(
+            ListOffsetsRequest(replica_id=self._broker_id, topics=[topic]),
+            LIST_OFFSETS_VERSION,
+            self._settings.socket_timeout_ms / 1000,
+        )
+        assert isinstance(response, ListOffsetsResponse)
+        answer = response.topics[0].partitions[0]
+        return answer.offset if answer.error_code == 0 else None

@@ -1,0 +1,377 @@
+"""The transaction coordinator of a broker: finds the shard of a transactional id, takes the step, sends the markers.
+
+A step is stored before it is answered. A decision (prepare) is answered as soon as it is stored: the markers follow in
+the background, again after a restart, until every partition has one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+from headrace.clock import Clock
+from headrace.server.cluster.internal_topics import TRANSACTION_STATE
+from headrace.server.config.broker import BrokerConfig
+from headrace.server.coordinator.log import CoordinatorLog
+from headrace.server.coordinator.partitioning import partition_for
+from headrace.server.coordinator.runtime import CoordinatorRuntime
+from headrace.server.coordinator.shard import Shard
+from headrace.server.coordinator.write import Write
+from headrace.server.transactions import rules
+from headrace.server.transactions.metadata import NO_PRODUCER_ID, Status, TopicPartition, Transaction
+from headrace.server.transactions.records import FLEXIBLE, TransactionRecord
+from headrace.server.transactions.state import TransactionState
+from headrace.wire.errors import ErrorCode, KafkaError
+
+log = logging.getLogger(__name__)
+
+FORGOTTEN_AT_ONCE = 500
+MARKERS_SECONDS = 0.1
+"""How long a request for the next transaction waits for the last one's markers, before the client has to ask again."""
+
+TransactionShard = Shard[TransactionState, TransactionRecord]
+SendMarkers = Callable[[Transaction, int], Awaitable[None]]
+"""(transaction, coordinator epoch): returns when every partition of the transaction has its marker."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionConfig:
+    partitions: int
+    max_timeout_ms: int
+    abort_interval_ms: int
+    expiration_ms: int
+    expiration_interval_ms: int
+    commit_timeout_ms: int
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> TransactionConfig:
+        return cls(
+            config.integer("transaction.state.log.num.partitions"),
+            config.integer("transaction.max.timeout.ms"),
+            config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+            config.integer("transactional.id.expiration.ms"),
+            config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
+            config.integer("offsets.commit.timeout.ms"),
+        )
+
+
+class TransactionCoordinator:
+    def __init__(
+        self,
+        config: TransactionConfig,
+        clock: Clock,
+        partition_count: Callable[[], int | None],
+        new_producer_id: Callable[[], Awaitable[int]],
+        send_markers: SendMarkers,
+        record_version: Callable[[], int] = lambda: FLEXIBLE,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._partition_count = partition_count
+        self._new_producer_id = new_producer_id
+        self._send_markers = send_markers
+        self._record_version = record_version
+        self._epochs: dict[int, int] = {}
+        self._ending: dict[tuple[int, str], asyncio.Task[None]] = {}
+        self._runtime: CoordinatorRuntime[TransactionState, TransactionRecord] = CoordinatorRuntime(
+            TRANSACTION_STATE, self._new_state, clock, config.commit_timeout_ms
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # Life
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._every(self._config.abort_interval_ms, self.abort_overdue)),
+            loop.create_task(self._every(self._config.expiration_interval_ms, self.forget_expired)),
+        ]
+
+    def close(self) -> None:
+        for task in (*self._tasks, *self._ending.values()):
+            task.cancel()
+        self._runtime.close()
+
+    def lead(self, partition: int, log_: CoordinatorLog, leader_epoch: int) -> None:
+        self._epochs[partition] = leader_epoch
+        self._runtime.lead(partition, log_)
+
+    def resign(self, partition: int) -> None:
+        self._runtime.resign(partition)
+        for key in [key for key in self._ending if key[0] == partition]:
+            self._ending.pop(key).cancel()
+
+    def _new_state(self, shard: TransactionShard) -> TransactionState:
+        state = TransactionState(lambda: self._resume(shard, state), self._record_version)
+        return state
+
+    def _resume(self, shard: TransactionShard, state: TransactionState) -> None:
+        """After loading: finish what was decided before."""
+        for transaction in list(state.transactions.values()):
+            if transaction.status.ending:
+                self._finish(shard, transaction)
+
+    async def _every(self, interval_ms: int, job: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await self._clock.sleep(interval_ms / 1000)
+            try:
+                await job()
+            except Exception:
+                log.exception("%s failed and is tried again in %d ms", job.__name__, interval_ms)
+
+    def partition_for(self, transactional_id: str) -> int:
+        return partition_for(transactional_id, self._partition_count() or self._config.partitions)
+
+    def _shard(self, transactional_id: str) -> TransactionShard:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id must not be empty.")
+        return self._runtime.shard(self.partition_for(transactional_id))
+
+    # Steps
+
+    async def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: tuple[int, int]
+    ) -> tuple[int, int]:
+        """The producer's id and new epoch; CONCURRENT_TRANSACTIONS while its last transaction is being aborted."""
+        self._shard(transactional_id)
+        if not 0 < timeout_ms <= self._config.max_timeout_ms:
+            raise KafkaError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"transaction.timeout.ms {timeout_ms} is not between 1 and the broker's transaction.max.timeout.ms "
+                f"{self._config.max_timeout_ms}.",
+            )
+        await self.let_end(transactional_id)
+        shard = self._shard(transactional_id)
+        fresh_id = await self._id_if_needed(shard, transactional_id)
+        current = shard.state.transactions.get(transactional_id)
+        if current is not None and current.status is Status.ONGOING:
+            await self._fence(shard, current, expected, fresh_id)
+            raise rules.busy()
+
+        def step() -> Transaction:
+            return rules.initialise(
+                shard.state.transactions.get(transactional_id),
+                transactional_id,
+                timeout_ms,
+                expected,
+                fresh_id,
+                self._clock.now_ms(),
+            )
+
+        initialised = await self._store(shard, step)
+        return initialised.producer_id, initialised.producer_epoch
+
+    async def _id_if_needed(self, shard: TransactionShard, transactional_id: str) -> int:
+        known = shard.state.transactions.get(transactional_id)
+        if known is None or known.epoch_exhausted:
+            return await self._new_producer_id()
+        return NO_PRODUCER_ID
+
+    async def _fence(
+        self, shard: TransactionShard, current: Transaction, expected: tuple[int, int], fresh_id: int
+    ) -> None:
+        """A new producer finds the old one's transaction open: abort it under a new epoch."""
+        producer_id, epoch = expected
+        if producer_id != NO_PRODUCER_ID and (producer_id, epoch) != (
+            current.producer_id,
+            current.producer_epoch,
+        ):
+            raise rules.fenced()
+        await self._decide(shard, lambda: rules.fence(current, fresh_id, self._clock.now_ms()))
+
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        client_version: int = 0,
+    ) -> None:
+        # A write that enlists itself does not wait: the last marker voids the guard it holds, and it must begin anew.
+        if client_version < 2:
+            await self.let_end(transactional_id)
+        shard = self._shard(transactional_id)
+        await self._store(
+            shard,
+            lambda: rules.add_partitions(
+                shard.state.transactions.get(transactional_id),
+                producer_id,
+                epoch,
+                partitions,
+                client_version,
+                self._clock.now_ms(),
+            ),
+        )
+
+    def verify(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        known = self._shard(transactional_id).state.transactions.get(transactional_id)
+        return {each: rules.verify(known, producer_id, epoch, each) for each in partitions}
+
+    async def end(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool, client_version: int
+    ) -> tuple[int, int]:
+        """Decide the transaction; the id and epoch the producer goes on with."""
+        await self.let_end(transactional_id)
+        shard = self._shard(transactional_id)
+        fresh_id = NO_PRODUCER_ID
+        if client_version >= 2:
+            fresh_id = await self._id_if_needed(shard, transactional_id)
+
+        def step() -> Transaction:
+            known = shard.state.transactions.get(transactional_id)
+            now = self._clock.now_ms()
+            return rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
+
+        return rules.answer_to_end(await self._decide(shard, step))
+
+    async def abort_overdue(self) -> None:
+        """Abort transactions that have been open longer than their timeout."""
+        now = self._clock.now_ms()
+        for shard in self._runtime.loaded():
+            for transaction in list(shard.state.transactions.values()):
+                if (
+                    transaction.status is Status.ONGOING
+                    and transaction.started_ms + transaction.timeout_ms < now
+                ):
+                    await self._abort(shard, transaction)
+
+    async def _abort(self, shard: TransactionShard, transaction: Transaction) -> None:
+        log.info("%s was open longer than its timeout and is aborted", transaction.transactional_id)
+        try:
+            fresh_id = await self._id_if_needed(shard, transaction.transactional_id)
+            if shard.state.transactions.get(transaction.transactional_id) is not transaction:
+                return
+            await self._decide(shard, lambda: rules.fence(transaction, fresh_id, self._clock.now_ms()))
+        except KafkaError as error:
+            log.info("%s could not be aborted yet: %s", transaction.transactional_id, error)
+
+    async def forget_expired(self) -> None:
+        """Forget transactional ids that nobody has used for transactional.id.expiration.ms."""
+        oldest = self._clock.now_ms() - self._config.expiration_ms
+        for shard in self._runtime.loaded():
+            try:
+                while await shard.write(partial(_forget_some, shard, oldest)):
+                    pass
+            except KafkaError as error:
+                log.info("expired transactional ids stay for now: %s", error)
+
+    # Looking
+
+    def describe(self, transactional_id: str) -> Transaction:
+        found = self._shard(transactional_id).state.transactions.get(transactional_id)
+        if found is None:
+            raise KafkaError(
+                ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"No transactional id {transactional_id} is known here."
+            )
+        return found
+
+    def all(self) -> Iterator[Transaction]:
+        for shard in self._runtime.shards():
+            yield from shard.state.transactions.values()
+
+    # Storing and finishing
+
+    async def _store(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
+        """Take a step and wait until it is committed; a step that changes nothing only waits."""
+
+        def operation() -> Write[TransactionRecord, Transaction]:
+            after = step()
+            if shard.state.transactions.get(after.transactional_id) is after:
+                return Write((), after)
+            return Write((TransactionRecord(after.transactional_id, after),), after)
+
+        return await shard.write(operation)
+
+    async def _decide(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
+        """Store a decision and have it carried out. One that is not confirmed in time is in the log all the same, and
+        nobody can take another: it is carried out as soon as it is confirmed, whatever the client is told."""
+        taken: list[Transaction] = []
+
+        def deciding() -> Transaction:
+            taken.append(step())
+            return taken[0]
+
+        try:
+            decided = await self._store(shard, deciding)
+        except KafkaError:
+            for one in taken:
+                stands = not shard.closed and shard.state.transactions.get(one.transactional_id) is one
+                if stands and one.status.ending:
+                    self._finish(shard, one, confirmed=False)
+            raise
+        if decided.status.ending:
+            self._finish(shard, decided)
+        return decided
+
+    def _finish(self, shard: TransactionShard, transaction: Transaction, confirmed: bool = True) -> None:
+        """Send the markers of a decided transaction, then store that it is complete."""
+        partition = self.partition_for(transaction.transactional_id)
+        key = (partition, transaction.transactional_id)
+        self._ending[key] = asyncio.get_running_loop().create_task(
+            self._complete(shard, transaction, key, confirmed)
+        )
+
+    async def let_end(self, transactional_id: str) -> None:
+        """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
+        known = self._shard(transactional_id).state.transactions.get(transactional_id)
+        if known is not None and known.status.ending:
+            ending = self._ending.get((self.partition_for(transactional_id), transactional_id))
+            if ending is not None:
+                with contextlib.suppress(TimeoutError):
+                    await self._clock.wait_for(asyncio.wait([ending]), MARKERS_SECONDS)
+
+    async def _complete(
+        self, shard: TransactionShard, transaction: Transaction, key: tuple[int, str], confirmed: bool
+    ) -> None:
+        try:
+            await self._carry_out(shard, transaction, self._epochs.get(key[0], 0), confirmed)
+        finally:
+            if self._ending.get(key) is asyncio.current_task():
+                del self._ending[key]
+
+    async def _carry_out(
+        self, shard: TransactionShard, transaction: Transaction, epoch: int, confirmed: bool
+    ) -> None:
+        if not confirmed:
+            await self._insist(shard, lambda: transaction)
+            if shard.closed:
+                return
+        await self._send_markers(transaction, epoch)
+
+        def step() -> Transaction:
+            current = shard.state.transactions.get(transaction.transactional_id)
+            if current is not transaction:
+                return current or transaction
+            return rules.complete(transaction, self._clock.now_ms())
+
+        await self._insist(shard, step)
+
+    async def _insist(self, shard: TransactionShard, step: Callable[[], Transaction]) -> None:
+        """Take a step however long it takes to be confirmed, unless another coordinator goes on from here."""
+        while not shard.closed:
+            try:
+                await self._store(shard, step)
+                return
+            except KafkaError:
+                # The next coordinator finds the decision in the log and finishes.
+                if not shard.closed:
+                    await self._clock.sleep(0.1)
+
+
+def _forget_some(shard: TransactionShard, oldest: int) -> Write[TransactionRecord, int]:
+    """Tombstones for ids unused since `oldest`, as many as one batch should have; the reply tells how many."""
+    expired = (
+        TransactionRecord(transaction.transactional_id, None)
+        for transaction in shard.state.transactions.values()
+        if transaction.updated_ms < oldest
+        and (transaction.status is Status.EMPTY or transaction.status.ended)
+    )
+    records = list(islice(expired, FORGOTTEN_AT_ONCE))
+    return Write(records, len(records))

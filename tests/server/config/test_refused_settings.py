@@ -1,0 +1,126 @@
+"""A setting that would lock the cluster must not be taken by a broker that cannot lock it."""
+
+import re
+
+import pytest
+
+from headrace.server.config.broker import BrokerConfig
+from headrace.server.config.definition import ConfigError
+
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+STOCK_4 = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authorizer.class.name", STANDARD),
+        ("super.users", "User:admin"),
+        ("allow.everyone.if.no.acl.found", "false"),
+        ("sasl.enabled.mechanisms", "SCRAM-SHA-512"),
+        ("sasl.enabled.mechanisms", "GSSAPI,PLAIN"),
+        ("ssl.client.auth", "required"),
+        ("ssl.client.auth", "requested"),
+        ("security.inter.broker.protocol", "SASL_SSL"),
+        ("listener.name.plaintext.ssl.client.auth", "required"),
+        ("listener.name.outside.sasl.enabled.mechanisms", "PLAIN"),
+    ],
+)
+def test_a_lock_that_is_not_there_is_refused_with_the_remedy(name: str, value: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.load({name: value})
+    assert str(caught.value) == (
+        f"{name}={value} is refused: this version has no TLS, SASL or ACLs yet, so whoever reaches the broker may do "
+        "everything; remove the setting and keep the broker on loopback or a private network."
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "protocol"),
+    [
+        ({"listeners": "SSL://:9093"}, "SSL"),
+        ({"listeners": "PLAINTEXT://:9092,SASL_SSL://:9093"}, "SASL_SSL"),
+        (
+            {"listeners": "FRONT://:9092", "listener.security.protocol.map": "FRONT:SASL_PLAINTEXT"},
+            "SASL_PLAINTEXT",
+        ),
+    ],
+)
+def test_a_listener_that_is_to_be_protected_is_refused(settings: dict[str, str], protocol: str) -> None:
+    with pytest.raises(ConfigError, match=rf"asks for {protocol}: this version has no TLS, SASL or ACLs yet"):
+        BrokerConfig.load(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("remote.log.storage.system.enable", "there is no remote (tiered) storage"),
+        ("transaction.two.phase.commit.enable", "two-phase commit is not offered"),
+        ("zookeeper.set.acl", "keep the ensemble on a private network"),
+        ("zookeeper.ssl.client.enable", "keep the ensemble on a private network"),
+    ],
+)
+def test_what_is_not_offered_cannot_be_switched_on(name: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        BrokerConfig.load({name: "true"})
+    BrokerConfig.load({name: "false"})
+
+
+def test_a_refusal_names_the_place_in_the_file() -> None:
+    with pytest.raises(ConfigError, match=r"^server\.properties:7: super\.users=User:a is refused"):
+        BrokerConfig.load({"super.users": "User:a"}, None, {"super.users": "server.properties:7"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authorizer.class.name", ""),
+        ("super.users", ""),
+        ("allow.everyone.if.no.acl.found", "true"),
+        ("sasl.enabled.mechanisms", "GSSAPI"),
+        ("ssl.client.auth", "none"),
+        ("security.inter.broker.protocol", "PLAINTEXT"),
+    ],
+)
+def test_a_value_that_asks_for_nothing_is_taken(name: str, value: str) -> None:
+    assert BrokerConfig.load({name: value}).warnings == ()
+
+
+def test_tiered_storage_of_a_topic_is_refused() -> None:
+    with pytest.raises(ConfigError, match="Tiered Storage functionality is disabled in the broker"):
+        BrokerConfig.load({}).topic_config({"remote.storage.enable": "true"})
+    BrokerConfig.load({}).topic_config({"remote.storage.enable": "false"})
+
+
+def test_a_stock_file_of_kafka_4_starts() -> None:
+    from headrace.server.config.properties import parse_properties
+
+    config = BrokerConfig.load(parse_properties(STOCK_4))
+    assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://:9092"]
+    assert config.warnings == ()
