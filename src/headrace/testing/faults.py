@@ -153,7 +153,7 @@ class FaultyDispatcher(Dispatcher):
             connection.cut(f"a test refused it with {code.name}")  # Nobody waits for an answer.
             return
         reply = refusal(request, version, api.response, code)
-        connection.outbox.send(encode_reply(reply, version, correlation_id))
+        connection.replies.send(encode_reply(reply, version, correlation_id))
 
 
 def _from_broker(frame: memoryview) -> bool:

@@ -15,8 +15,8 @@ from headrace.clock import SystemClock
 from headrace.server.net.buffers import PATIENCE_SECONDS, BufferBudget
 from headrace.server.net.connection import Connection
 from headrace.server.net.fairness import Fairness
-from headrace.server.net.outbox import Outbox
 from headrace.server.net.receive_buffer import SMALL, STEP
+from headrace.server.net.reply_queue import ReplyQueue
 from headrace.server.replica.turn import Turn
 from headrace.testing.wire import WireClient, frame
 from headrace.wire.errors import ErrorCode
@@ -108,8 +108,8 @@ class Server:
     def closed(self, connection):
         pass
 
-    def make_outbox(self, connection, transport):
-        return Outbox(transport, self._disk, connection.drained, pytest.fail, connection.share)
+    def make_replies(self, connection, transport):
+        return ReplyQueue(transport, self._disk, connection.drained, pytest.fail, connection.share)
 
     def dispatch(self, connection, frame):
         self.sizes.append(len(frame))

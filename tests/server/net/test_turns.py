@@ -12,7 +12,7 @@ from headrace.server.log.files import FileHandle, Files
 from headrace.server.net.buffers import BufferBudget
 from headrace.server.net.connection import Connection
 from headrace.server.net.fairness import LONG_TURN, LONGEST_PAUSE, SHORT_TURN, Fairness, Share
-from headrace.server.net.outbox import Outbox
+from headrace.server.net.reply_queue import ReplyQueue
 from headrace.server.replica.turn import Turn
 
 MEGABYTE = 1024 * 1024
@@ -61,7 +61,7 @@ async def test_a_long_reply_goes_on_in_later_turns(tmp_path, disk):
     path.write_bytes(content)
     peer = Greedy()
     drained = asyncio.Event()
-    box = Outbox(peer, disk, drained.set, pytest.fail, Share(Fairness()))
+    box = ReplyQueue(peer, disk, drained.set, pytest.fail, Share(Fairness()))
     handle = Files().open(str(path))
     box.send_parts([Slice(handle, 0, len(content))])
     assert len(peer.taken) == 4 * SHORT_TURN
@@ -89,8 +89,8 @@ class Server:
     def closed(self, connection):
         pass
 
-    def make_outbox(self, connection, transport):
-        return Outbox(transport, self._disk, connection.parse, pytest.fail, connection.share)
+    def make_replies(self, connection, transport):
+        return ReplyQueue(transport, self._disk, connection.parse, pytest.fail, connection.share)
 
     def dispatch(self, connection, frame):
         self.served += 1

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from headrace.server.api.engines import Engines
 from headrace.server.net.connection import FAILED_INSIDE, Connection
-from headrace.server.net.outbox import Reply
+from headrace.server.net.reply_queue import Reply
 from headrace.server.security.operations import CLUSTER, DENIAL, POSSIBLE, Operation, Resource, ResourceKind
 from headrace.wire.errors import KafkaError
 from headrace.wire.fetch import Part
@@ -33,18 +33,18 @@ class Context:
     def reply(self, data: bytes | bytearray) -> None:
         """Answer the request. Every way to do so leads through `_take_turn`, which only the first passes."""
         if self._take_turn():
-            self.connection.outbox.send(data)
+            self.connection.replies.send(data)
 
     def reply_parts(self, parts: Sequence[Part]) -> None:
         """The same with slices of log files."""
         if self._take_turn():
-            self.connection.outbox.send_parts(parts)
+            self.connection.replies.send_parts(parts)
 
     def reserve_reply(self) -> Reply:
         """A place for an answer that is known later, so that the requests behind this one need not wait for it."""
         if not self._take_turn():
             raise RuntimeError("this request has its reply already")
-        return self.connection.outbox.reserve()
+        return self.connection.replies.reserve()
 
     def _take_turn(self) -> bool:
         if self._answered:

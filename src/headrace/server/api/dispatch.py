@@ -85,7 +85,7 @@ class Dispatcher:
         """The reply leaves with those of the tasks that run next: a write wakes its reader, which costs more than the
         write, and many readers are one process."""
         connection = context.connection
-        connection.outbox.gather()
+        connection.replies.gather()
         try:
             self._reply(context, result)
         except Exception:
@@ -100,7 +100,7 @@ class Dispatcher:
     def _send_answers(self) -> None:
         answered, self._answered = self._answered, []
         for connection in answered:
-            connection.outbox.release()
+            connection.replies.release()
         for connection in answered:
             connection.unmute()
 
@@ -133,4 +133,4 @@ class Dispatcher:
         from headrace.server.api.api_versions import unsupported
 
         api.load()
-        connection.outbox.send(encode_reply(unsupported(), 0, correlation_id))
+        connection.replies.send(encode_reply(unsupported(), 0, correlation_id))

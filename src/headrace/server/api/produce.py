@@ -194,7 +194,7 @@ def _encode(context: Context, replies: Replies) -> bytearray:
 
 
 class _Waiting:
-    """A produce whose records are written but not all committed; its reply keeps its place in the outbox."""
+    """A produce whose records are written but not all committed; its reply keeps its place in the reply queue."""
 
     __slots__ = ("_context", "_left", "_place", "_replies", "_timer", "_waits")
 
@@ -237,4 +237,4 @@ class _Waiting:
     def _finish(self) -> None:
         self._timer.cancel()
         connection = self._context.connection
-        connection.outbox.resolve(self._place, (_encode(self._context, self._replies),))
+        connection.replies.resolve(self._place, (_encode(self._context, self._replies),))

@@ -13,7 +13,7 @@ from headrace.server.net.admission import Admission
 from headrace.server.net.buffers import BufferBudget
 from headrace.server.net.connection import Connection
 from headrace.server.net.fairness import Fairness
-from headrace.server.net.outbox import Outbox, Pieces
+from headrace.server.net.reply_queue import Pieces, ReplyQueue
 from headrace.server.replica.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -138,10 +138,10 @@ class Acceptor:
     def closed(self, connection: Connection) -> None:
         self._server.forget(connection)
 
-    def make_outbox(self, connection: Connection, transport: asyncio.Transport) -> Outbox:
+    def make_replies(self, connection: Connection, transport: asyncio.Transport) -> ReplyQueue:
         socket = transport.get_extra_info("socket").fileno()
         server = self._server
-        return Outbox(
+        return ReplyQueue(
             transport,
             server.disk,
             connection.drained,

@@ -1,7 +1,7 @@
-"""One client connection: bytes in, whole frames to the dispatcher, replies out through the outbox.
+"""One client connection: bytes in, whole frames to the dispatcher, replies out through the reply queue.
 
 Requests of a connection are served one at a time: while one waits, the connection is muted and later frames stay
-in the buffer (the outbox keeps produces that only wait for replicas, so those do not mute). The memory of the buffer grows
+in the buffer (the reply queue keeps produces that only wait for replicas, so those do not mute). The memory of the buffer grows
 with the bytes that arrive and never with the length a client announces, and shrinks again.
 
 A frame is served from the transport or from the loop, never from inside a reply: whoever replies (a partition that
@@ -18,8 +18,8 @@ from typing import Protocol, cast
 
 from headrace.server.net.buffers import BufferBudget
 from headrace.server.net.fairness import Fairness, Share
-from headrace.server.net.outbox import Outbox
 from headrace.server.net.receive_buffer import SMALL, ReceiveBuffer
+from headrace.server.net.reply_queue import ReplyQueue
 from headrace.server.replica.turn import Turn
 from headrace.wire.codec import WireError
 from headrace.wire.frames import frame_length
@@ -48,7 +48,7 @@ class Listener(Protocol):
 
     def closed(self, connection: Connection) -> None: ...
 
-    def make_outbox(self, connection: Connection, transport: asyncio.Transport) -> Outbox: ...
+    def make_replies(self, connection: Connection, transport: asyncio.Transport) -> ReplyQueue: ...
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Serve one frame; may mute the connection. The frame dies when this returns."""
@@ -76,9 +76,9 @@ class Connection(asyncio.BufferedProtocol):
         "_serving",
         "last_active",
         "muted",
-        "outbox",
         "peer_host",
         "principal",
+        "replies",
         "share",
         "software_name",
         "software_version",
@@ -86,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
     )
 
     transport: asyncio.Transport
-    outbox: Outbox
+    replies: ReplyQueue
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -116,13 +116,13 @@ class Connection(asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.peer_host = str(peer[0]) if isinstance(peer, tuple) else "local"
-        self.outbox = self._listener.make_outbox(self, self.transport)
+        self.replies = self._listener.make_replies(self, self.transport)
         if not self._listener.opened(self):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.muted = True
-        self.outbox.close()
+        self.replies.close()
         self._listener.budget.give_back(self)
         self._listener.closed(self)
 
@@ -141,10 +141,10 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def pause_writing(self) -> None:
-        self.outbox.pause()
+        self.replies.pause()
 
     def resume_writing(self) -> None:
-        self.outbox.resume()
+        self.replies.resume()
 
     # From the handlers.
 
@@ -159,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
         self._serve_soon()
 
     def drained(self) -> None:
-        """From the outbox: nothing of a reply is left over; go on with the next frame."""
+        """From the reply queue: nothing of a reply is left over; go on with the next frame."""
         if not self.muted:
             self._serve_soon()
 
@@ -182,19 +182,19 @@ class Connection(asyncio.BufferedProtocol):
         self._serving = _Serving.NOW
         turn = self._listener.turn
         turn.begin()
-        self.outbox.gather()
+        self.replies.gather()
         try:
             self._serve_frames()
         finally:
             self._serving = _Serving.RESTING
             # Wake waiting readers before replying to the writer.
             turn.end()
-            self.outbox.release()
+            self.replies.release()
 
     def _serve_frames(self) -> None:
-        listener, outbox, inbox = self._listener, self.outbox, self._inbox
+        listener, replies, inbox = self._listener, self.replies, self._inbox
         needed = 0
-        while not (self.muted or outbox.blocked or outbox.waiting >= MOST_WAITING):
+        while not (self.muted or replies.blocked or replies.waiting >= MOST_WAITING):
             start = inbox.start
             available = inbox.end - start
             if available < 4:
@@ -266,7 +266,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def progress(self) -> tuple[float, int] | None:
         held = self._inbox.end - self._inbox.start
-        if held == 0 or self.muted or self._reading_paused or self.outbox.blocked:
+        if held == 0 or self.muted or self._reading_paused or self.replies.blocked:
             return None
         return self.last_active, held
 

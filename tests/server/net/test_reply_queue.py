@@ -12,7 +12,7 @@ import uvloop
 from headrace.server.log.files import Files
 from headrace.server.log.slice import LogSlice
 from headrace.server.net.fairness import SHORT_TURN, Fairness, Share
-from headrace.server.net.outbox import Outbox
+from headrace.server.net.reply_queue import ReplyQueue
 
 
 class Cut(Exception):
@@ -26,8 +26,8 @@ def disk():
 
 
 @contextlib.asynccontextmanager
-async def outbox_to_a_peer(disk, failures, drained=lambda: None):
-    """An outbox on a real socket; a failure cuts the connection, as the server does."""
+async def queue_to_a_peer(disk, failures, drained=lambda: None):
+    """A reply queue on a real socket; a failure cuts the connection, as the server does."""
     ours, theirs = socket.socketpair()
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
@@ -39,7 +39,7 @@ async def outbox_to_a_peer(disk, failures, drained=lambda: None):
         transport.abort()
 
     try:
-        yield Outbox(transport, disk, drained, failed, Share(Fairness()))
+        yield ReplyQueue(transport, disk, drained, failed, Share(Fairness()))
     finally:
         transport.abort()
         theirs.close()
@@ -50,9 +50,9 @@ async def test_a_slice_whose_file_was_cut_meanwhile_ends_the_connection_once(tmp
     path.write_bytes(b"x" * 1000)
     handle = Files().open(str(path))
     failures = []
-    async with outbox_to_a_peer(disk, failures) as outbox:
+    async with queue_to_a_peer(disk, failures) as queue:
         path.write_bytes(b"x" * 100)
-        outbox.send_parts([LogSlice(handle, 0, 1000, 0, 1)])
+        queue.send_parts([LogSlice(handle, 0, 1000, 0, 1)])
         assert [str(error) for error in failures] == ["a log file is shorter than its index says"]
 
 
@@ -73,8 +73,8 @@ async def test_the_same_when_a_thread_finds_it_out(tmp_path, disk):
     path.write_bytes(b"x" * 100)
     file = NeverCached(Files().open(str(path)))
     failures = []
-    async with outbox_to_a_peer(disk, failures) as outbox:
-        outbox.send_parts([LogSlice(file, 0, 1000, 0, 1)])
+    async with queue_to_a_peer(disk, failures) as queue:
+        queue.send_parts([LogSlice(file, 0, 1000, 0, 1)])
         loop = asyncio.get_running_loop()
         for _ in range(
             5
@@ -88,10 +88,10 @@ async def test_a_reply_that_ends_in_nothing_drains_all_the_same(tmp_path, disk):
     path.write_bytes(b"x" * 1000)
     file = NeverCached(Files().open(str(path)))
     drained = asyncio.Event()
-    async with outbox_to_a_peer(disk, [], drained.set) as outbox:
-        outbox.send_parts([LogSlice(file, 0, 1000, 0, 1), b""])
+    async with queue_to_a_peer(disk, [], drained.set) as queue:
+        queue.send_parts([LogSlice(file, 0, 1000, 0, 1), b""])
         await asyncio.wait_for(drained.wait(), 30)
-        assert not outbox.blocked
+        assert not queue.blocked
 
 
 class Sent:
@@ -129,7 +129,7 @@ async def test_who_moves_much_while_others_ask_little_gets_files_from_the_kernel
     theirs.setblocking(False)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
-    box = Outbox(transport, disk, lambda: None, pytest.fail, share, socket=ours.fileno())
+    box = ReplyQueue(transport, disk, lambda: None, pytest.fail, share, socket=ours.fileno())
     box.send_parts([b"head", LogSlice(file, 0, 100_000, 0, 1), b"tail"])
     received = b""
     while len(received) < 100_008:
@@ -153,7 +153,7 @@ async def test_a_file_is_sent_by_the_kernel_to_a_peer_that_reads_slowly(tmp_path
         resume_writing = staticmethod(lambda: box.resume())
 
     transport, _ = await loop.create_connection(Peer, sock=ours)
-    box = Outbox(transport, disk, drained.set, pytest.fail, Share(Fairness()), socket=ours.fileno())
+    box = ReplyQueue(transport, disk, drained.set, pytest.fail, Share(Fairness()), socket=ours.fileno())
     parts = [b"head", LogSlice(handle, 0, 1_000_000, 0, 1), b"middle"]
     parts += [LogSlice(handle, 1_000_000, 1_990_000, 0, 1), LogSlice(handle, 2_990_000, 10_000, 0, 1)]
     box.send_parts(parts)
@@ -174,16 +174,16 @@ def test_an_answer_for_a_peer_that_has_gone_is_dropped(disk):
 
         class Peer(asyncio.Protocol):
             def connection_lost(self, error):
-                outbox.close()
+                queue.close()
                 lost.set_result(None)
 
         transport, _ = await asyncio.get_running_loop().create_connection(Peer, sock=ours)
-        outbox = Outbox(transport, disk, lambda: None, lambda error: None, Share(Fairness()))
+        queue = ReplyQueue(transport, disk, lambda: None, lambda error: None, Share(Fairness()))
         theirs.close()
         await lost
-        outbox.send(b"reply")
-        outbox.send_parts([b"reply"])
-        outbox.send_parts([b"re", b"ply"])
+        queue.send(b"reply")
+        queue.send_parts([b"reply"])
+        queue.send_parts([b"re", b"ply"])
 
     uvloop.run(answer_too_late())
 
@@ -191,11 +191,11 @@ def test_an_answer_for_a_peer_that_has_gone_is_dropped(disk):
 def test_a_place_takes_one_reply_and_a_second_ends_the_connection(disk):
     async def resolve_twice():
         failures = []
-        async with outbox_to_a_peer(disk, failures) as outbox:
-            first, second = outbox.reserve(), outbox.reserve()
-            outbox.resolve(second, [b"2"])
-            outbox.resolve(second, [b"2 again"])
-            outbox.resolve(first, [b"1"])
+        async with queue_to_a_peer(disk, failures) as queue:
+            first, second = queue.reserve(), queue.reserve()
+            queue.resolve(second, [b"2"])
+            queue.resolve(second, [b"2 again"])
+            queue.resolve(first, [b"1"])
         assert failures == ["a request was answered twice; the log above says how"]
 
     asyncio.run(resolve_twice())

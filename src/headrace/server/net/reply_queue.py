@@ -79,7 +79,7 @@ class _Pump(Enum):
     """Nobody: the peer is gone, or is being cut off."""
 
 
-class Outbox:
+class ReplyQueue:
     def __init__(
         self,
         transport: asyncio.Transport,
