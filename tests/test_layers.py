@@ -5,14 +5,13 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 
-GROUND = ["__init__", "clock", "java_names", "parent", "replacing"]
+GROUND = ["__init__", "clock", "parent", "replacing"]
 
 BROKER = [
     "server/config",
     "server/security",
     "server/cluster",
     "server/log",
-    "server/peer",
     "server/replica",
     "server/coordinator",
     "server/groups",
@@ -25,13 +24,14 @@ BROKER = [
 
 OUTSIDE = {
     "wire": [],
-    "client": ["wire"],
-    "spark": ["wire", "client"],
-    "pipelines": ["wire", "client", "spark"],
-    "connectors": ["wire", "client", "spark", "pipelines"],
-    "services": ["wire", "client"],
-    "testing": ["wire", *BROKER],
-    "cli": ["wire", "client", "spark", "pipelines", "connectors", "services", *BROKER],
+    "link": ["wire"],
+    "client": ["wire", "link"],
+    "spark": ["wire", "link", "client"],
+    "pipelines": ["wire", "link", "client", "spark"],
+    "connectors": ["wire", "link", "client", "spark", "pipelines"],
+    "services": ["wire", "link", "client"],
+    "testing": ["wire", "link", *BROKER],
+    "cli": ["wire", "link", "client", "spark", "pipelines", "connectors", "services", *BROKER],
 }
 """What each of the other packages may use. They reach a broker over the wire; only `testing` and `cli` start one."""
 
@@ -39,7 +39,7 @@ OUTSIDE = {
 def allowed() -> dict[str, list[str]]:
     may = {part: GROUND + OUTSIDE[part] + [part] for part in OUTSIDE}
     for number, part in enumerate(BROKER):
-        may[part] = [*GROUND, "wire", *BROKER[: number + 1]]
+        may[part] = [*GROUND, "wire", "link", *BROKER[: number + 1]]
     return may | dict.fromkeys(GROUND, GROUND)
 
 

@@ -325,11 +325,11 @@ def generate(api: str, versions: tuple[int, int]) -> str:
             base, extra = "Message", []
             if info.name == root and entity != "data":
                 key = int(root_class.__api_key__)
-                base = entity.capitalize()
+                base = f'Request["{title}Response"]' if entity == "request" else "Response"
                 extra.append(f"    API_KEY = {key}")
                 if entity == "request":
                     extra.append(f"    VERSIONS = {versions}")
-            bases.add(base)
+            bases.add(base.partition("[")[0])
             # A request and a response may each have a struct of the same name with other fields.
             if info.name in emitted:
                 old, info.name = info.name, f"{entity.capitalize()}{info.name}"
@@ -338,7 +338,15 @@ def generate(api: str, versions: tuple[int, int]) -> str:
                         if field.struct == old:
                             field.struct = info.name
             emitted.add(info.name)
-            chunks.append("\n".join(emit_struct(info, base, extra)))
+            lines = emit_struct(info, base, extra)
+            if base.startswith("Request"):
+                lines += [
+                    "",
+                    "    @classmethod",
+                    f"    def reply_type(cls) -> type[{title}Response]:",
+                    f"        return {title}Response",
+                ]
+            chunks.append("\n".join(lines))
     text = "\n\n\n".join(chunks)
     names = sorted(
         {"Field"}

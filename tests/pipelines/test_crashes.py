@@ -10,8 +10,8 @@ from contextlib import closing
 import pytest
 
 from headrace.client import Producer
-from headrace.spark.cluster import Cluster
-from headrace.spark.settings import KafkaSettings
+from headrace.link.cluster import Cluster
+from headrace.spark.settings import kafka_settings
 from headrace.spark.sink_transactions import Transactions
 
 FIRST, COUNT = 900, 1200
@@ -19,7 +19,7 @@ FIRST, COUNT = 900, 1200
 
 @pytest.fixture
 def transactions(own_broker):
-    with closing(Cluster(KafkaSettings.of({"kafka.bootstrap.servers": own_broker.bootstrap}))) as cluster:
+    with closing(Cluster(kafka_settings({"kafka.bootstrap.servers": own_broker.bootstrap}))) as cluster:
         yield Transactions(cluster)
 
 

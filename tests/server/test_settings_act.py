@@ -5,13 +5,13 @@ import time
 
 import pytest
 
+from headrace.link.errors import BrokerUnavailable
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.broker_table import BROKER_SETTINGS
 from headrace.server.config.definition import UpdateMode, format_value
 from headrace.server.config.inert import INERT, INERT_WHILE_RUNNING, REFUSED
 from headrace.server.config.topic import TOPIC_SYNONYMS
 from headrace.server.log.partition import PartitionLog
-from headrace.server.peer.connection import PeerError
 from headrace.testing import cluster as testing
 from headrace.testing.wire import WireClient, batch
 from headrace.wire.errors import ErrorCode
@@ -158,7 +158,7 @@ def test_a_broker_that_gets_no_answer_gives_up_in_the_time_set(make_broker, ask,
 
     async def call(node):
         asked = node.peers.call if ask == "peers" else node.cluster.link
-        with pytest.raises(PeerError, match=f"did not answer within {seconds} s"):
+        with pytest.raises(BrokerUnavailable, match=f"did not answer within {seconds} s"):
             await asked(1, ApiVersionsRequest(), 0)
 
     broker.run(call)

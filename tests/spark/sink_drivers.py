@@ -8,9 +8,9 @@ import os
 import signal
 import sys
 
-from headrace.spark.cluster import Cluster
-from headrace.spark.connection import Connection
-from headrace.spark.settings import KafkaSettings
+from headrace.link.blocking import Connection
+from headrace.link.cluster import Cluster
+from headrace.spark.settings import kafka_settings
 from headrace.spark.sink_commit import BatchCommit
 from headrace.spark.sink_transactions import Identity
 
@@ -30,7 +30,7 @@ def drive(bootstrap, query, run, batch, timeout_ms, identities, deadly, sent):
         return number
 
     Connection.send = send
-    cluster = Cluster(KafkaSettings.of({"kafka.bootstrap.servers": bootstrap}))
+    cluster = Cluster(kafka_settings({"kafka.bootstrap.servers": bootstrap}))
     transactions = [Identity(*identity) for identity in identities]
     BatchCommit(cluster, query, run, timeout_ms).commit(batch, transactions)
 

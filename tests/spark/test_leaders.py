@@ -6,11 +6,11 @@ import confluent_kafka
 import pyarrow as pa
 import pytest
 
+from headrace.link.cluster import Cluster, shared_cluster
 from headrace.spark.batch import BatchReader
-from headrace.spark.cluster import Cluster, shared_cluster
 from headrace.spark.options import ReadOptions
 from headrace.spark.read import DataLoss
-from headrace.spark.settings import KafkaSettings
+from headrace.spark.settings import kafka_settings
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_producer import Producer
 from headrace.spark.sink_rows import RowWriter
@@ -94,7 +94,7 @@ def test_a_topic_deleted_while_it_is_read_is_data_loss(brokers):
 
 
 def test_a_list_of_open_transactions_that_would_not_be_whole_is_none(brokers):
-    kafka = KafkaSettings.of({"kafka.bootstrap.servers": brokers.bootstrap})
+    kafka = kafka_settings({"kafka.bootstrap.servers": brokers.bootstrap})
     options = WriteOptions(kafka, ("value",), brokers.create_topic())
     with closing(Cluster(kafka)) as cluster:
         transactions = Transactions(cluster)

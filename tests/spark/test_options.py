@@ -3,9 +3,10 @@
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
+from headrace.link.settings import SettingsError
 from headrace.spark.offsets import EARLIEST, LATEST, TopicPartition
 from headrace.spark.options import ReadOptions
-from headrace.spark.settings import KafkaSettings, SettingsError
+from headrace.spark.settings import kafka_settings
 from headrace.spark.source import HeadraceSource
 
 BASE = {"kafka.bootstrap.servers": "one:9092, two:9093"}
@@ -120,7 +121,7 @@ def test_a_stream_takes_no_end():
 
 def kafka(**given):
     names = {f"kafka.{name.replace('_', '.')}": value for name, value in given.items()}
-    return KafkaSettings.of({**BASE, **names})
+    return kafka_settings({**BASE, **names})
 
 
 def test_a_login_is_taken_from_jaas_as_java_users_write_it():

@@ -5,10 +5,10 @@ import socket
 import pyarrow as pa
 import pytest
 
-from headrace.spark.cluster import Cluster
+from headrace.link.cluster import Cluster
 from headrace.spark.fetch import Fetcher, FetchSettings
 from headrace.spark.offsets import TopicPartition
-from headrace.spark.settings import KafkaSettings
+from headrace.spark.settings import kafka_settings
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_producer import Producer
 from headrace.spark.sink_rows import RowWriter
@@ -17,7 +17,7 @@ from headrace.wire.records import decode_records
 
 @pytest.fixture
 def cluster(bootstrap):
-    made = Cluster(KafkaSettings.of({"kafka.bootstrap.servers": bootstrap}))
+    made = Cluster(kafka_settings({"kafka.bootstrap.servers": bootstrap}))
     yield made
     made.close()
 

@@ -9,12 +9,12 @@ from confluent_kafka import Producer, TopicPartition
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, Not
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from headrace.link.settings import SettingsError
 from headrace.spark.batch import FilteringBatchReader
-from headrace.spark.cluster import LEDGER
+from headrace.spark.ledger import TOPIC as LEDGER
 from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range, divide
 from headrace.spark.read import DataLoss
-from headrace.spark.settings import SettingsError
 from headrace.spark.source import HeadraceSource
 from headrace.wire.errors import KafkaError
 

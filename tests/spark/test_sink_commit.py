@@ -18,11 +18,12 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from headrace.link.blocking import Connection
+from headrace.link.cluster import Cluster
+from headrace.link.errors import BrokerUnavailable
 from headrace.spark import ledger, sink_leftovers
-from headrace.spark.cluster import Cluster
-from headrace.spark.connection import BrokerUnavailable, Connection
 from headrace.spark.ledger import Entry, Ledger, decided
-from headrace.spark.settings import KafkaSettings
+from headrace.spark.settings import kafka_settings
 from headrace.spark.sink_commit import BatchCommit, settle
 from headrace.spark.sink_leftovers import transactional_id
 from headrace.spark.sink_options import WriteOptions
@@ -43,7 +44,7 @@ class Job:
 
     def __init__(self, bootstrap, query, timeout_ms=TIMEOUT_MS):
         self.bootstrap, self.topic, self.timeout_ms, self.query = bootstrap, query, timeout_ms, query
-        self.settings = KafkaSettings.of({"kafka.bootstrap.servers": bootstrap})
+        self.settings = kafka_settings({"kafka.bootstrap.servers": bootstrap})
         self.cluster = Cluster(self.settings)
         self.transactions = Transactions(self.cluster)
         admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -250,9 +251,7 @@ def test_what_a_dead_run_left_open_is_aborted_by_a_batch_without_rows(job):
 def test_what_could_not_be_aborted_while_brokers_were_away_is_aborted_by_a_later_batch(job, monkeypatch):
     monkeypatch.setattr(sink_leftovers, "_AFTER_TROUBLE", 0)
     orphans = job.write("dead", ["orphan"] * 4, tasks=2)
-    hasty = KafkaSettings.of(
-        {"kafka.bootstrap.servers": job.bootstrap, "kafka.default.api.timeout.ms": "500"}
-    )
+    hasty = kafka_settings({"kafka.bootstrap.servers": job.bootstrap, "kafka.default.api.timeout.ms": "500"})
     really_send = Connection.send
 
     def send(connection, request, version):

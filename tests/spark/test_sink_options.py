@@ -11,7 +11,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headrace.spark.settings import SettingsError
+from headrace.link.settings import SettingsError
 from headrace.spark.sink_options import WriteOptions
 from headrace.wire.compression import Codec
 

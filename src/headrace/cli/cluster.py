@@ -24,7 +24,7 @@ from headrace.cli.java_names import known_names, translate
 from headrace.cli.trouble import Names, Trouble
 
 if TYPE_CHECKING:
-    from headrace.cli.raw.connection import Connection
+    from headrace.cli.raw.connection import BrokerConnection
 
 Key = TypeVar("Key")
 
@@ -95,10 +95,9 @@ class Cluster:
                 )
                 del self._settings[unknown[1]], config[unknown[1]]
 
-    def broker(self, node_id: int | None = None) -> Connection:
+    def broker(self, node_id: int | None = None) -> BrokerConnection:
         """A connection of our own to one broker (any, when none is named), for what librdkafka cannot ask."""
-        from headrace.cli.raw.connection import Connection
-        from headrace.cli.raw.security import Security
+        from headrace.cli.raw.connection import BrokerConnection
 
         chosen = [node for node in self.nodes if node_id is None or node.id == node_id]
         if not chosen:
@@ -106,12 +105,12 @@ class Cluster:
             raise Failure(f"There is no broker {node_id}; the live ones are {known}.")
         for node in chosen[:-1]:
             try:
-                return Connection(node.host, node.port, Security(self._settings))
+                return BrokerConnection(node.host, node.port, self._settings)
             except Failure as failure:
                 # It may have died without the cluster knowing yet; another can answer as well.
                 if failure.code is not Exit.UNREACHABLE:
                     raise
-        return Connection(chosen[-1].host, chosen[-1].port, Security(self._settings))
+        return BrokerConnection(chosen[-1].host, chosen[-1].port, self._settings)
 
     # --- answers ---
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from headrace import java_names
 from headrace.cli.failure import Failure
+from headrace.link import java_names
 
 Settings = dict[str, str]
 

@@ -16,9 +16,9 @@ from typing import Literal
 
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace import java_names
 from headrace.client.errors import ConfigError, explain, kafka_error
 from headrace.client.repeats import Repeats
+from headrace.link import java_names
 
 Delivery = Literal["at_most_once", "at_least_once", "exactly_once"]
 Config = str | Mapping[str, object] | None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
+from headrace.link.cluster import Cluster
 from headrace.pipelines.context import Run
 from headrace.spark import sink_commit
-from headrace.spark.cluster import Cluster
-from headrace.spark.settings import KafkaSettings
+from headrace.spark.settings import kafka_settings
 
 
 def settle(run: Run, queries: Sequence[str]) -> None:
     """Commit what they had recorded, abort what they had not; `queries` are ids of Spark's."""
     if queries:
-        with closing(Cluster(KafkaSettings.of(run.options()))) as cluster:
+        with closing(Cluster(kafka_settings(run.options()))) as cluster:
             sink_commit.settle(cluster, queries)

@@ -14,6 +14,7 @@ from headrace.server.api.dispatch import Dispatcher
 from headrace.server.api.engines import Engines
 from headrace.server.cluster.image import Endpoint
 from headrace.server.cluster.join import join
+from headrace.server.cluster.peers import Peers
 from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.cluster.registration import Registration
 from headrace.server.cluster.store import StoreError
@@ -34,7 +35,6 @@ from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
-from headrace.server.peer.peers import Peers
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.replication import Replication
 from headrace.server.replica.sessions import FetchSessions

@@ -10,13 +10,13 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from headrace.spark.cluster import shared_cluster
+from headrace.link.cluster import shared_cluster
+from headrace.link.settings import SettingsError
 from headrace.spark.filters import Bounds
 from headrace.spark.offsets import Offsets
 from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range, divide
 from headrace.spark.read import read_range
-from headrace.spark.settings import SettingsError
 from headrace.spark.subscription import Subscription
 
 if TYPE_CHECKING:

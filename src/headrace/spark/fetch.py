@@ -11,8 +11,9 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from headrace.spark.cluster import PATIENCE_WITH_UNKNOWN, Cluster, lost_leader
-from headrace.spark.connection import BrokerUnavailable, Connection
+from headrace.link.blocking import Connection
+from headrace.link.cluster import PATIENCE_WITH_UNKNOWN, Cluster, lost_leader
+from headrace.link.errors import BrokerUnavailable
 from headrace.spark.decode import Located
 from headrace.spark.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from headrace.wire.batch import iterate_batches
@@ -158,7 +159,7 @@ class Fetcher:
             connection = self._cluster.leader(topic, partition)
         else:
             connection = self._cluster.node(self._nearest)
-        version = connection.version_of(FetchRequest)
+        version = connection.offer.version_of(FetchRequest)
         topic_id = self._topic_id
         if version >= _TOPIC_IDS and topic_id == ZERO_UUID:
             topic_id = self._cluster.topic(topic).id

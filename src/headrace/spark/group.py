@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import time
 
-from headrace.spark.cluster import GROUP, Cluster
-from headrace.spark.connection import BrokerUnavailable
+from headrace.link.cluster import GROUP, Cluster
+from headrace.link.errors import BrokerUnavailable
 from headrace.spark.offsets import Offsets
 from headrace.wire.errors import RETRIABLE, ErrorCode, KafkaError
 from headrace.wire.messages.offset_commit import (
@@ -50,9 +50,7 @@ class GroupOffsets:
             self._group, topics=[OffsetCommitRequestTopic(name, entries) for name, entries in topics.items()]
         )
         try:
-            self._cluster.call_coordinator(
-                GROUP, self._group, request, OffsetCommitResponse, _first_error, _PATIENCE
-            )
+            self._cluster.call_coordinator(GROUP, self._group, request, _first_error, _PATIENCE)
         except (BrokerUnavailable, KafkaError) as error:
             log.warning(
                 "headrace: the offsets could not be committed to the group %r: %s", self._group, _why(error)

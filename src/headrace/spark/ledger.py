@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from headrace.spark.cluster import LEDGER, Cluster
+from headrace.link.cluster import Cluster
 from headrace.spark.fetch import Fetcher, FetchSettings
 from headrace.spark.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from headrace.spark.sink_options import WriteOptions
@@ -29,11 +29,10 @@ from headrace.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
-    CreateTopicsResponse,
 )
 from headrace.wire.records import BatchBuilder, decode_records
 
-TOPIC = LEDGER
+TOPIC = "__headrace_spark_ledger"
 
 _PARTITIONS = 8
 _CONFIG = {
@@ -218,7 +217,7 @@ class Ledger:
         request = CreateTopicsRequest([topic], int(self._cluster.settings.request_timeout * 1000))
 
         def ask() -> None:
-            reply = self._cluster.any_broker().call(request, CreateTopicsResponse)
+            reply = self._cluster.any_broker().call(request)
             code = ErrorCode(reply.topics[0].error_code)
             if code in RETRIABLE:
                 raise KafkaError(code, reply.topics[0].error_message or code.name)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from headrace.spark.cluster import Cluster
+from headrace.link.cluster import Cluster
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
-    ListOffsetsResponse,
     ListOffsetsTopic,
 )
 
@@ -51,8 +50,7 @@ def list_offsets(
                     int(committed),
                     [ListOffsetsTopic(name, entries) for name, entries in topics.items()],
                     int(cluster.settings.request_timeout * 1000),
-                ),
-                ListOffsetsResponse,
+                )
             )
             for answered in reply.topics:
                 for part in answered.partitions:

@@ -13,8 +13,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headrace.link.settings import KafkaSettings, SettingsError
 from headrace.spark.offsets import EARLIEST, LATEST, Offsets, TopicPartition
-from headrace.spark.settings import KafkaSettings, SettingsError
+from headrace.spark.settings import kafka_settings
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +131,7 @@ class ReadOptions:
             end = _limit(options, "ending", LATEST)
             _check_batch(start, end)
         return cls(
-            kafka=KafkaSettings.of(options),
+            kafka=kafka_settings(options),
             topics=topics,
             pattern=pattern,
             assigned=assigned,

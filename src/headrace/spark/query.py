@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 
-from headrace.spark.cluster import PATIENCE_WITH_UNKNOWN, Cluster
+from headrace.link.cluster import PATIENCE_WITH_UNKNOWN, Cluster
 from headrace.spark.group import GroupOffsets
 from headrace.spark.offsets import Offsets, TopicPartition
 from headrace.spark.options import ReadOptions

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from headrace.spark.cluster import shared_cluster
+from headrace.link.cluster import shared_cluster
 from headrace.spark.decode import Decoder
 from headrace.spark.fetch import Fetcher, FetchSettings, OffsetsGone, TopicGone
 from headrace.spark.options import ReadOptions

@@ -20,9 +20,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from headrace.spark.cluster import shared_cluster
-from headrace.spark.connection import BrokerUnavailable
-from headrace.spark.settings import SettingsError
+from headrace.link.cluster import shared_cluster
+from headrace.link.errors import BrokerUnavailable
+from headrace.link.settings import SettingsError
 from headrace.spark.sink_commit import BatchCommit
 from headrace.spark.sink_leftovers import transactional_id
 from headrace.spark.sink_options import WriteOptions

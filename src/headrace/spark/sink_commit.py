@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from headrace.spark.cluster import Cluster
-from headrace.spark.connection import BrokerUnavailable
+from headrace.link.cluster import Cluster
+from headrace.link.errors import BrokerUnavailable
 from headrace.spark.ledger import TOPIC, Entry, Ledger, View, decided
 from headrace.spark.sink_leftovers import PREFIX, SHORT_PATIENCE, LeftOvers, of_query, transactional_id
 from headrace.spark.sink_options import TRANSACTION_TIMEOUT_MS

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from headrace.spark.settings import SettingsError
+from headrace.link.settings import SettingsError
 from headrace.spark.sink import BATCH, StreamWriter
 
 

@@ -15,8 +15,8 @@ import time
 from collections.abc import Set
 from dataclasses import dataclass
 
-from headrace.spark.cluster import Cluster
-from headrace.spark.connection import BrokerUnavailable
+from headrace.link.cluster import Cluster
+from headrace.link.errors import BrokerUnavailable
 from headrace.spark.sink_transactions import Transactions
 from headrace.wire.errors import KafkaError
 

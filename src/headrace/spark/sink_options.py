@@ -22,7 +22,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headrace.spark.settings import KafkaSettings, SettingsError
+from headrace.link.settings import KafkaSettings, SettingsError
+from headrace.spark.settings import kafka_settings
 from headrace.wire.compression import Codec
 
 log = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ class WriteOptions:
         level = options.get(f"kafka.compression.{codec.name.lower()}.level")
         largest = _positive(options, "max.request.size", LARGEST_REQUEST)
         return cls(
-            kafka=KafkaSettings.of(given, "configuring Kafka producer"),
+            kafka=kafka_settings(given, "configuring Kafka producer"),
             columns=columns,
             topic=topic,
             exactly_once=exactly_once,

@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headrace.spark.cluster import Cluster
-from headrace.spark.connection import BrokerUnavailable, Connection
+from headrace.link.blocking import Connection
+from headrace.link.cluster import Cluster
+from headrace.link.errors import BrokerUnavailable
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_records import Draft
 from headrace.spark.sink_transactions import Identity, Transactions
@@ -25,7 +26,7 @@ from headrace.wire.batch import (
     advance_sequence,
 )
 from headrace.wire.errors import RETRIABLE, ErrorCode, KafkaError
-from headrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from headrace.wire.messages.init_producer_id import InitProducerIdRequest
 from headrace.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -185,7 +186,7 @@ class Producer:
         )
         try:
             newest = _WITHOUT_IMPLICIT_TRANSACTIONS if self._explicit else _NEWEST_BY_NAME
-            version = min(connection.version_of(ProduceRequest), newest)
+            version = min(connection.offer.version_of(ProduceRequest), newest)
             number = connection.send(request, version)
         except BrokerUnavailable as error:
             self._lose(connection, error)
@@ -285,7 +286,7 @@ class Producer:
     def _new_producer_id(self) -> tuple[int, int]:
         def ask() -> tuple[int, int]:
             request = InitProducerIdRequest(None, 0)
-            reply = self._cluster.any_broker().call(request, InitProducerIdResponse)
+            reply = self._cluster.any_broker().call(request)
             if reply.error_code:
                 code = ErrorCode(reply.error_code)
                 raise KafkaError(code, f"No producer id was given: {code.name}")

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.spark.cluster import Cluster, Topic
+from headrace.link.cluster import Cluster, Topic
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_partitions import Spread, place
 from headrace.spark.sink_producer import Producer
@@ -28,7 +28,7 @@ from headrace.spark.sink_records import (
     valid,
 )
 from headrace.wire.errors import ErrorCode, KafkaError
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 GATHERED_BYTES = 4 * 1024 * 1024
 
@@ -140,7 +140,7 @@ class RowWriter:
         for pause in _CREATION_PAUSES:
             self._cluster.retry(
                 f"ask for the topic {name!r}",
-                lambda: self._cluster.any_broker().call(request, MetadataResponse),
+                lambda: self._cluster.any_broker().call(request),
             )
             found = self._cluster.topics([name]).get(name)
             if found is not None:

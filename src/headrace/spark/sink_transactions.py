@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from headrace.spark.cluster import TRANSACTION, Cluster
-from headrace.spark.connection import BrokerUnavailable, Connection
+from headrace.link.blocking import Connection
+from headrace.link.cluster import TRANSACTION, Cluster
+from headrace.link.errors import BrokerUnavailable
 from headrace.wire.errors import RETRIABLE, ErrorCode, KafkaError
 from headrace.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -24,9 +25,9 @@ from headrace.wire.messages.describe_transactions import (
     DescribeTransactionsResponse,
 )
 from headrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from headrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from headrace.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from headrace.wire.messages.list_transactions import ListTransactionsRequest
 from headrace.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
@@ -79,13 +80,13 @@ class Transactions:
         """Whether the brokers have all that a write exactly once needs (Kafka 3.0 or newer)."""
         connection = self._cluster.retry("reach a broker", self._cluster.any_broker, patience=patience)
         needed = (InitProducerIdRequest, EndTxnRequest, DescribeTransactionsRequest, ListTransactionsRequest)
-        return all(connection.offers(request, 0) for request in needed)
+        return all(connection.offer.serves(request, 0) for request in needed)
 
     @property
     def implicit(self) -> bool:
         """Whether partitions join a transaction by being written to."""
         connection = self._cluster.retry("reach a broker", self._cluster.any_broker)
-        return connection.features.get(FEATURE, 0) >= IMPLICIT
+        return connection.offer.features.get(FEATURE, 0) >= IMPLICIT
 
     def begin(self, transactional_id: str, timeout_ms: int) -> Identity:
         """Take the id over: whoever had it before is fenced, and its open transaction aborted."""
@@ -198,7 +199,7 @@ class Transactions:
         found: list[str] = []
         for node in self._cluster.brokers() if led is None else sorted(set(led.leaders.values())):
             connection = self._cluster.node(node)
-            reply = connection.call(ListTransactionsRequest(["Ongoing"]), ListTransactionsResponse)
+            reply = connection.call(ListTransactionsRequest(["Ongoing"]))
             _check(reply.error_code, f"listing the transactions of the broker at {connection.address}")
             found += [
                 entry.transactional_id
@@ -248,17 +249,15 @@ class Transactions:
         """Connections to the coordinators, each with its ids."""
         connection = self._cluster.any_broker()
         found: dict[Connection, list[str]] = {}
-        if connection.offers(FindCoordinatorRequest, 4):
+        if connection.offer.serves(FindCoordinatorRequest, 4):
             request = FindCoordinatorRequest("", TRANSACTION, list(transactional_ids))
-            for answer in connection.call(request, FindCoordinatorResponse).coordinators:
+            for answer in connection.call(request).coordinators:
                 _check(answer.error_code, f"finding the coordinator of {answer.key}")
                 at = self._cluster.connection((answer.host, answer.port))
                 found.setdefault(at, []).append(answer.key)
             return found
         for transactional_id in transactional_ids:
-            one = connection.call(
-                FindCoordinatorRequest(transactional_id, TRANSACTION), FindCoordinatorResponse, 3
-            )
+            one = connection.call(FindCoordinatorRequest(transactional_id, TRANSACTION), 3)
             _check(one.error_code, f"finding the coordinator of {transactional_id}")
             at = self._cluster.connection((one.host, one.port))
             found.setdefault(at, []).append(transactional_id)
@@ -275,7 +274,7 @@ def _pipeline(
     sent = []
     for transactional_id in transactional_ids:
         message = request(transactional_id)
-        version = connection.version_of(type(message))
+        version = connection.offer.version_of(type(message))
         if newest is not None:
             version = min(version, newest)
         sent.append((transactional_id, version, connection.send(message, version)))

@@ -23,8 +23,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from headrace.link.settings import SettingsError
 from headrace.spark.options import ReadOptions, read_columns
-from headrace.spark.settings import SettingsError
 
 _TYPES: dict[str, DataType] = {
     "key": BinaryType(),

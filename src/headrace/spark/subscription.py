@@ -6,10 +6,10 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping
 
-from headrace.spark.cluster import Cluster, Topic
+from headrace.link.cluster import Cluster, Topic
+from headrace.link.settings import SettingsError
 from headrace.spark.offsets import EARLIEST, LATEST, Offsets, TopicPartition, list_offsets
 from headrace.spark.options import Limit, ReadOptions
-from headrace.spark.settings import SettingsError
 from headrace.wire.errors import ErrorCode, KafkaError
 
 Partitions = dict[TopicPartition, uuid.UUID]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from headrace.server.api.dispatch import Dispatcher
 from headrace.server.api.engines import Engines
 from headrace.server.api.registry import APIS, Api
+from headrace.server.cluster.peers import CLIENT_ID
 from headrace.server.net.connection import Connection
-from headrace.server.peer.connection import CLIENT_ID
 from headrace.testing.refusals import refusal
 from headrace.wire.codec import WireError, decode
 from headrace.wire.errors import ErrorCode

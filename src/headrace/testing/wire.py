@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import socket
-import struct
 from types import TracebackType
+from typing import TypeVar
 
-from headrace.wire.codec import decode, encode
-from headrace.wire.frames import API_VERSIONS_KEY
+from headrace.wire.frames import decode_reply, encode_request, reply_length, reply_number
 from headrace.wire.records import BatchBuilder
 from headrace.wire.schema import Request, Response
+
+R = TypeVar("R", bound=Response)
 
 
 class WireClient:
@@ -31,7 +31,7 @@ class WireClient:
     ) -> None:
         self.socket.close()
 
-    def call(self, request: Request, version: int) -> Response:
+    def call(self, request: Request[R], version: int) -> R:
         number = self.send(request, version)
         return self.receive(request, version, number)
 
@@ -40,17 +40,13 @@ class WireClient:
         self.socket.sendall(frame(request, version, number))
         return number
 
-    def receive(self, request: Request, version: int, number: int) -> Response:
+    def receive(self, request: Request[R], version: int, number: int) -> R:
         reply = self.receive_frame()
-        assert struct.unpack_from(">i", reply)[0] == number, "replies are out of order"
-        module = importlib.import_module(type(request).__module__)
-        cls: type[Response] = getattr(module, type(request).__name__.replace("Request", "Response"))
-        start = 5 if version >= cls.FLEXIBLE and cls.API_KEY != API_VERSIONS_KEY else 4
-        return decode(cls, version, reply, start)[0]
+        assert reply_number(reply) == number, "replies are out of order"
+        return decode_reply(request.reply_type(), version, reply)
 
     def receive_frame(self) -> bytes:
-        (size,) = struct.unpack(">i", self._exactly(4))
-        return self._exactly(size)
+        return self._exactly(reply_length(self._exactly(4)))
 
     def _exactly(self, size: int) -> bytes:
         data = bytearray()
@@ -70,12 +66,7 @@ class WireClient:
 
 
 def frame(request: Request, version: int, number: int = 1, client_id: str = "wire-test") -> bytes:
-    name = client_id.encode()
-    head = struct.pack(">hhih", request.API_KEY, version, number, len(name)) + name
-    if version >= request.FLEXIBLE:
-        head += b"\x00"
-    body = head + encode(request, version)
-    return struct.pack(">i", len(body)) + body
+    return bytes(encode_request(request, version, number, client_id.encode()))
 
 
 def batch(*values: bytes, builder: BatchBuilder | None = None) -> bytes:

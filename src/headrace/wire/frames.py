@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import TypeVar
 
-from headrace.wire.codec import Buffer, WireError, encode, read_uvarint, write_uvarint
-from headrace.wire.schema import Response
+from headrace.wire.codec import Buffer, WireError, decode, encode, read_uvarint, write_uvarint
+from headrace.wire.schema import Request, Response
 
 _LENGTH = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
+_REQUEST_START = struct.Struct(">ihhih")
 _LENGTH_AND_CORRELATION = struct.Struct(">ii")
 _INT16 = struct.Struct(">h")
 
+R = TypeVar("R", bound=Response)
+
 API_VERSIONS_KEY = 18
+LARGEST_REPLY = 512 * 1024 * 1024
+"""A client believes no longer length than this."""
 
 Endpoint = tuple[int, str, int, str | None]
 """(node id, host, port, rack) of a broker that leads what was asked for."""
@@ -53,6 +59,36 @@ def read_client_id(frame: Buffer, flexible: bool) -> tuple[str | None, int]:
     except (struct.error, IndexError):
         raise WireError("the request header is cut short") from None
     return client_id, position
+
+
+def encode_request(request: Request, version: int, correlation_id: int, client_id: bytes) -> bytearray:
+    """A whole request frame."""
+    out = bytearray(_REQUEST_START.size) + client_id
+    if version >= request.FLEXIBLE:
+        out.append(0)
+    encode(request, version, out)
+    _REQUEST_START.pack_into(out, 0, len(out) - 4, request.API_KEY, version, correlation_id, len(client_id))
+    return out
+
+
+def reply_length(length: Buffer) -> int:
+    """From the four bytes before a reply. WireError for what no broker would send."""
+    size: int = _LENGTH.unpack(length)[0]
+    if not 4 <= size <= LARGEST_REPLY:
+        raise WireError(f"a frame of {size} bytes is no Kafka reply")
+    return size
+
+
+def reply_number(frame: Buffer) -> int:
+    """The correlation id of a reply, without its length in front."""
+    number: int = _LENGTH.unpack_from(frame)[0]
+    return number
+
+
+def decode_reply(reply: type[R], version: int, frame: Buffer) -> R:
+    """A reply whose frame came without its length. ApiVersions keeps the old header in every version."""
+    start = 5 if version >= reply.FLEXIBLE and reply.API_KEY != API_VERSIONS_KEY else 4
+    return decode(reply, version, frame, start)[0]
 
 
 def encode_reply(response: Response, version: int, correlation_id: int) -> bytearray:

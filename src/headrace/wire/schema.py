@@ -9,7 +9,16 @@ and version.
 from __future__ import annotations
 
 import uuid
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    R = TypeVar("R", bound="Response", default="Response", covariant=True)
+else:
+    from typing import TypeVar
+
+    R = TypeVar("R")
 
 ZERO_UUID = uuid.UUID(int=0)
 ALWAYS = 32767
@@ -46,12 +55,16 @@ class Message:
         return f"{type(self).__name__}({shown})"
 
 
-class Request(Message):
-    """A request to a broker, with the key and the versions of its API."""
+class Request(Message, Generic[R]):
+    """A request to a broker, with the key and the versions of its API and the class of its reply."""
 
     __slots__ = ()
     API_KEY: ClassVar[int]
     VERSIONS: ClassVar[tuple[int, int]]
+
+    @classmethod
+    def reply_type(cls) -> type[R]:
+        raise NotImplementedError
 
 
 class Response(Message):

@@ -1,6 +1,5 @@
 """Every request asks the authorizer before it touches anything, and a denial is answered in Kafka's words."""
 
-import importlib
 import itertools
 
 import pytest
@@ -105,11 +104,6 @@ def broker(tmp_path_factory, rules):
 def start_with_everything_allowed(rules):
     rules.denied.clear()
     rules.asked.clear()
-
-
-def response_of(request):
-    module = importlib.import_module(type(request).__module__)
-    return getattr(module, type(request).__name__.replace("Request", "Response"))
 
 
 def codes(message):
@@ -230,7 +224,7 @@ def row_name(row):
 def test_a_topic_that_is_denied_is_refused(wire, rules, topic, row):
     operation, make, version = row
     rules.deny(operation, TOPIC, topic)
-    response = wire.ask(make(topic), version, response_of(make(topic)))
+    response = wire.ask(make(topic), version, make(topic).reply_type())
     found = codes(response) | {
         ErrorCode(each.partition_error_code)
         for result in getattr(response, "results_by_topic_v3_and_below", [])
@@ -267,7 +261,7 @@ GROUP_ROWS = [
 def test_a_group_that_is_denied_is_refused(wire, rules, row):
     operation, make, version = row
     rules.deny(operation, GROUP, "g")
-    response = wire.ask(make("g"), version, response_of(make("g")))
+    response = wire.ask(make("g"), version, make("g").reply_type())
     assert codes(response) - {ErrorCode.NONE} == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
 
 
@@ -286,7 +280,7 @@ TRANSACTION_ROWS = [
 def test_a_transactional_id_that_is_denied_is_refused(wire, rules, topic, row):
     operation, make, version = row
     rules.deny(operation, TXN, "tx")
-    response = wire.ask(make(topic), version, response_of(make(topic)))
+    response = wire.ask(make(topic), version, make(topic).reply_type())
     assert codes(response) - {ErrorCode.NONE} == {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 
 
@@ -322,7 +316,7 @@ CLUSTER_ROWS = [
 def test_an_operation_on_the_cluster_that_is_denied_is_refused(wire, rules, row):
     operation, make, version = row
     rules.deny_on_cluster(operation)
-    response = wire.ask(make(""), version, response_of(make("")))
+    response = wire.ask(make(""), version, make("").reply_type())
     assert codes(response) - {ErrorCode.NONE} == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 
 
@@ -463,16 +457,16 @@ def test_markers_are_written_by_brokers_and_administrators(wire, rules, topic):
 def test_whoever_may_write_to_some_topic_may_do_so_idempotently(wire, rules, topic):
     request = InitProducerIdRequest(None, 0)
     rules.deny_on_cluster(Operation.IDEMPOTENT_WRITE)
-    assert codes(wire.ask(request, 4, response_of(request))) == {ErrorCode.NONE}
+    assert codes(wire.ask(request, 4, request.reply_type())) == {ErrorCode.NONE}
     for each in wire.ask(md.MetadataRequest(None), 9, md.MetadataResponse).topics:
         rules.deny(Operation.WRITE, TOPIC, each.name)
-    assert codes(wire.ask(request, 4, response_of(request))) == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    assert codes(wire.ask(request, 4, request.reply_type())) == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 
 
 def test_groups_are_listed_for_those_who_may_see_them(wire, rules, topic):
     group = f"group-{next(_numbers)}"
     wire.ask(
-        FindCoordinatorRequest(key_type=0, coordinator_keys=[group]), 4, response_of(FindCoordinatorRequest())
+        FindCoordinatorRequest(key_type=0, coordinator_keys=[group]), 4, FindCoordinatorRequest().reply_type()
     )
     assert codes(wire.ask(commit_of(topic, group), 8, oc.OffsetCommitResponse)) == {ErrorCode.NONE}
 
@@ -501,9 +495,9 @@ def test_offsets_of_hidden_topics_are_left_out_of_all_offsets(wire, rules, topic
 def test_transactions_are_listed_for_those_who_may_see_them(wire, rules):
     transactional_id = f"tx-{next(_numbers)}"
     find = FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id])
-    wire.ask(find, 4, response_of(find))
+    wire.ask(find, 4, find.reply_type())
     request = InitProducerIdRequest(transactional_id, 1000)
-    assert codes(wire.ask(request, 4, response_of(request))) == {ErrorCode.NONE}
+    assert codes(wire.ask(request, 4, request.reply_type())) == {ErrorCode.NONE}
 
     def listed():
         answer = wire.ask(ListTransactionsRequest(), 0, ListTransactionsResponse)

@@ -2,7 +2,6 @@
 in the order of the requests. A failure is a seed."""
 
 import asyncio
-import importlib
 import random
 import struct
 import uuid
@@ -117,8 +116,7 @@ class Client:
         assert answered == number, (
             f"{self._name}: {type(request).__name__} {number} got the reply to {answered}"
         )
-        module = importlib.import_module(type(request).__module__)
-        response = getattr(module, type(request).__name__.replace("Request", "Response"))
+        response = request.reply_type()
         flexible = version >= response.FLEXIBLE and not isinstance(request, ApiVersionsRequest)
         body, end = decode(response, version, reply, 5 if flexible else 4)
         assert end == size, f"{self._name}: {type(request).__name__} {number} got something else's reply"

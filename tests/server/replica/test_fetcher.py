@@ -3,7 +3,7 @@
 from headrace.clock import SystemClock
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.image import Partition as PartitionState
-from headrace.server.peer.peers import Peers
+from headrace.server.cluster.peers import Peers
 from headrace.server.replica.fetcher import FetcherSettings, ReplicaFetcher
 from headrace.server.replica.throttle import follower_throttle
 from headrace.testing.clock import MovableClock

@@ -8,14 +8,13 @@ from headrace.cli.raw.refused import RequestRefused, check
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
 )
 
 
 def names_with_settings(cluster: Cluster, kind: str) -> list[str]:
     try:
         with cluster.broker() as broker:
-            answer = broker.ask(ListConfigResourcesRequest([KINDS[kind]]), ListConfigResourcesResponse)
+            answer = broker.ask(ListConfigResourcesRequest([KINDS[kind]]))
     except RequestRefused as refused:
         if refused.error == ErrorCode.UNSUPPORTED_VERSION:  # a broker too old to have such resources
             return []

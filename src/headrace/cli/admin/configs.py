@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from headrace.cli.admin.topics import unknown_topic
 from headrace.cli.cluster import Cluster
 from headrace.cli.failure import Failure, did_you_mean
-from headrace.cli.raw.connection import Connection
+from headrace.cli.raw.connection import BrokerConnection
 from headrace.cli.raw.refused import check
 from headrace.server.config.broker_table import BROKER_SETTINGS
 from headrace.server.config.retired import remark
@@ -20,13 +20,11 @@ from headrace.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
 )
 from headrace.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
 )
 
 KINDS = {"topic": 2, "broker": 4, "broker-logger": 8, "client-metrics": 16, "group": 32}
@@ -101,7 +99,7 @@ def alter(
             _check_known(
                 cluster, broker, kind, name, delete
             )  # a broker deletes what is not there without a word
-        outcome = broker.ask(request, IncrementalAlterConfigsResponse).responses[0]
+        outcome = broker.ask(request).responses[0]
         if outcome.error_code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
             _check_known(cluster, broker, kind, name, (*set_, *delete))
         if kind == "topic" and outcome.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -114,7 +112,9 @@ def alter(
         check(outcome.error_code, outcome.error_message)
 
 
-def _check_known(cluster: Cluster, broker: Connection, kind: str, name: str, keys: Collection[str]) -> None:
+def _check_known(
+    cluster: Cluster, broker: BrokerConnection, kind: str, name: str, keys: Collection[str]
+) -> None:
     known = {setting.name for setting in _describe(cluster, broker, kind, [name], False)[name]}
     if kind == "broker":
         known |= BROKER_SETTINGS.keys()  # the default of all brokers has no list of its own
@@ -123,17 +123,17 @@ def _check_known(cluster: Cluster, broker: Connection, kind: str, name: str, key
             raise Failure(remark(key) or f"Unknown {kind} setting '{key}'.{did_you_mean(key, known)}")
 
 
-def _broker(cluster: Cluster, name: str) -> Connection:
+def _broker(cluster: Cluster, name: str) -> BrokerConnection:
     if name and not name.isdigit():
         raise Failure(f"A broker is named by its number, not '{name}'.")
     return cluster.broker(int(name) if name else None)
 
 
 def _describe(
-    cluster: Cluster, broker: Connection, kind: str, names: Sequence[str], documentation: bool
+    cluster: Cluster, broker: BrokerConnection, kind: str, names: Sequence[str], documentation: bool
 ) -> dict[str, list[Setting]]:
     resources = [DescribeConfigsResource(KINDS[kind], name) for name in names]
-    answer = broker.ask(DescribeConfigsRequest(resources, True, documentation), DescribeConfigsResponse)
+    answer = broker.ask(DescribeConfigsRequest(resources, True, documentation))
     found = {}
     for result in answer.results:
         if kind == "topic" and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -8,7 +8,7 @@ from headrace.cli.admin.placement import Partition
 from headrace.cli.cluster import Cluster
 from headrace.cli.raw.refused import RequestRefused, check
 from headrace.wire.errors import ErrorCode
-from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from headrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 
 PREFERRED, UNCLEAN = 0, 1
 
@@ -27,7 +27,7 @@ def elect(
             asked.setdefault(topic, TopicPartitions(topic)).partitions.append(number)
     request = ElectLeadersRequest(kind, None if asked is None else list(asked.values()), 30_000)
     with cluster.broker() as broker:
-        answer = broker.ask(request, ElectLeadersResponse)
+        answer = broker.ask(request)
     check(answer.error_code)
     outcomes: dict[Partition, RequestRefused | None] = {}
     for topic_result in answer.replica_election_results:

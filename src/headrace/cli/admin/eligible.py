@@ -11,7 +11,6 @@ from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
     TopicRequest,
 )
 
@@ -29,7 +28,7 @@ def eligible_replicas(
                 request = DescribeTopicPartitionsRequest(
                     [TopicRequest(name) for name in asked], cursor=cursor
                 )
-                answer = broker.ask(request, DescribeTopicPartitionsResponse)
+                answer = broker.ask(request)
                 for topic in answer.topics:
                     for p in topic.partitions:
                         eligible, last_known = p.eligible_leader_replicas, p.last_known_elr

@@ -9,11 +9,10 @@ from headrace import __version__
 from headrace.cli.cluster import Cluster
 from headrace.cli.failure import Failure
 from headrace.cli.raw.refused import check
-from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.api_versions import ApiVersionsRequest
 from headrace.wire.messages.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
 )
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
@@ -31,7 +30,7 @@ class Feature:
 
 def describe(cluster: Cluster) -> list[Feature]:
     with cluster.broker() as broker:
-        answer = broker.ask(ApiVersionsRequest("headrace-cli", __version__), ApiVersionsResponse)
+        answer = broker.ask(ApiVersionsRequest("headrace-cli", __version__))
     check(answer.error_code)
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     epoch = answer.finalized_features_epoch
@@ -57,7 +56,7 @@ def update(cluster: Cluster, levels: Mapping[str, int], kind: int, *, dry_run: b
         for name, level in levels.items()
     ]
     with cluster.broker() as broker:
-        answer = broker.ask(UpdateFeaturesRequest(_TIMEOUT_MS, updates, dry_run), UpdateFeaturesResponse)
+        answer = broker.ask(UpdateFeaturesRequest(_TIMEOUT_MS, updates, dry_run))
     check(answer.error_code, answer.error_message)
     for result in answer.results:
         check(result.error_code, result.error_message)

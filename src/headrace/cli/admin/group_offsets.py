@@ -20,12 +20,10 @@ from headrace.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
 )
 from headrace.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchResponse,
 )
 
 
@@ -44,7 +42,6 @@ def committed(cluster: Cluster, group: str) -> dict[Partition, Committed]:
         cluster,
         group,
         request,
-        OffsetFetchResponse,
         lambda a: a.groups[0].error_code if a.groups else a.error_code,
     )
     check(answer.groups[0].error_code if answer.groups else answer.error_code)
@@ -72,7 +69,7 @@ def commit(cluster: Cluster, group: str, offsets: Mapping[Partition, int]) -> No
     def first_error(answer: OffsetCommitResponse) -> int:
         return next((p.error_code for topic in answer.topics for p in topic.partitions if p.error_code), 0)
 
-    answer = ask_coordinator(cluster, group, request, OffsetCommitResponse, first_error)
+    answer = ask_coordinator(cluster, group, request, first_error)
     for committed_topic in answer.topics:
         for outcome in committed_topic.partitions:
             if outcome.error_code:
@@ -91,7 +88,7 @@ def delete_offsets(
     request = OffsetDeleteRequest(
         group, [OffsetDeleteRequestTopic(name, parts) for name, parts in topics.items()]
     )
-    answer = ask_coordinator(cluster, group, request, OffsetDeleteResponse, lambda a: a.error_code)
+    answer = ask_coordinator(cluster, group, request, lambda a: a.error_code)
     errors = {
         (topic.name, p.partition_index): p.error_code for topic in answer.topics for p in topic.partitions
     }

@@ -18,8 +18,8 @@ from headrace.wire.errors import ErrorCode
 from headrace.wire.messages import consumer_group_describe as modern
 from headrace.wire.messages import describe_groups as classic
 from headrace.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
-from headrace.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from headrace.wire.messages.delete_groups import DeleteGroupsRequest
+from headrace.wire.messages.list_groups import ListGroupsRequest
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
 TYPES = ("Classic", "Consumer")
@@ -62,7 +62,7 @@ def listings(cluster: Cluster, states: Sequence[str] = (), types: Sequence[str] 
     found = []
     for node in cluster.nodes:
         with cluster.broker(node.id) as broker:
-            answer = broker.ask(ListGroupsRequest(list(states), list(types)), ListGroupsResponse)
+            answer = broker.ask(ListGroupsRequest(list(states), list(types)))
         check(answer.error_code)
         for group in answer.groups:
             # A group without a protocol type only commits offsets; other types are no consumers.
@@ -87,18 +87,14 @@ def describe(cluster: Cluster, group: str) -> Description:
 
 def _describe_modern(cluster: Cluster, group: str) -> Description:
     request = modern.ConsumerGroupDescribeRequest([group])
-    answer = ask_coordinator(
-        cluster, group, request, modern.ConsumerGroupDescribeResponse, lambda a: a.groups[0].error_code
-    ).groups[0]
+    answer = ask_coordinator(cluster, group, request, lambda a: a.groups[0].error_code).groups[0]
     check(answer.error_code, answer.error_message)
     return _modern(answer, find_coordinator(cluster, group))
 
 
 def _describe_classic(cluster: Cluster, group: str) -> Description:
     request = classic.DescribeGroupsRequest([group])
-    answer = ask_coordinator(
-        cluster, group, request, classic.DescribeGroupsResponse, lambda a: a.groups[0].error_code
-    ).groups[0]
+    answer = ask_coordinator(cluster, group, request, lambda a: a.groups[0].error_code).groups[0]
     check(answer.error_code, answer.error_message)
     if answer.group_state == "Dead":  # how brokers before 4.0 say that there is no such group
         raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group} not found.")
@@ -113,9 +109,7 @@ def unknown_group(cluster: Cluster, group: str) -> Failure:
 
 def delete(cluster: Cluster, group: str) -> None:
     """Raises RequestRefused."""
-    answer = ask_coordinator(
-        cluster, group, DeleteGroupsRequest([group]), DeleteGroupsResponse, lambda a: a.results[0].error_code
-    )
+    answer = ask_coordinator(cluster, group, DeleteGroupsRequest([group]), lambda a: a.results[0].error_code)
     check(answer.results[0].error_code)
 
 

@@ -12,7 +12,7 @@ from headrace.cli.admin.placement import Partition
 from headrace.cli.cluster import Cluster
 from headrace.cli.failure import Exit, Failure
 from headrace.cli.raw.refused import check
-from headrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from headrace.wire.messages.describe_cluster import DescribeClusterRequest
 
 _TOLERANCE = "leader.imbalance.per.broker.percentage"
 
@@ -74,7 +74,7 @@ class Health:
 def describe(cluster: Cluster) -> Description:
     """The brokers, those that are down included where the cluster tells of them."""
     with cluster.broker() as broker:
-        answer = broker.ask(DescribeClusterRequest(include_fenced_brokers=True), DescribeClusterResponse)
+        answer = broker.ask(DescribeClusterRequest(include_fenced_brokers=True))
     check(answer.error_code, answer.error_message)
     brokers = [
         Broker(each.broker_id, each.host, each.port, each.rack, not each.is_fenced)

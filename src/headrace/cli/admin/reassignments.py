@@ -11,18 +11,15 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.raw.refused import RequestRefused, check
 from headrace.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
 from headrace.wire.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
 )
 from headrace.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
 )
 
 
@@ -55,7 +52,7 @@ class Progress:
 
 def moves(cluster: Cluster) -> dict[Partition, Move]:
     with cluster.broker() as broker:
-        answer = broker.ask(ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
+        answer = broker.ask(ListPartitionReassignmentsRequest())
     check(answer.error_code, answer.error_message)
     found = [
         Move(
@@ -90,7 +87,7 @@ def _alter(
         )
     request = AlterPartitionReassignmentsRequest(topics=list(topics.values()))
     with cluster.broker() as broker:
-        answer = broker.ask(request, AlterPartitionReassignmentsResponse)
+        answer = broker.ask(request)
     check(answer.error_code, answer.error_message)
     return {
         (topic.name, p.partition_index): RequestRefused(p.error_code, p.error_message)
@@ -115,7 +112,7 @@ def sizes(
     for broker_id in sorted(set(brokers) & live):
         try:
             with cluster.broker(broker_id) as broker:
-                answer = broker.ask(DescribeLogDirsRequest(asked), DescribeLogDirsResponse)
+                answer = broker.ask(DescribeLogDirsRequest(asked))
         except Failure as failure:
             # It may have died without the cluster knowing yet; what it holds is then unknown.
             if failure.code is not Exit.UNREACHABLE:

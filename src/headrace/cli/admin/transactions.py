@@ -17,19 +17,16 @@ from headrace.cli.raw.requests import TRANSACTION, ask_coordinator, find_coordin
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.describe_producers import (
     DescribeProducersRequest,
-    DescribeProducersResponse,
     TopicRequest,
 )
 from headrace.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
 )
-from headrace.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from headrace.wire.messages.list_transactions import ListTransactionsRequest
 from headrace.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
 )
 
 STATES = (
@@ -101,10 +98,10 @@ def listings(
     found = []
     for node in cluster.nodes:
         with cluster.broker(node.id) as broker:
-            offered = broker.versions().get(request.API_KEY, (0, -1))[1]
+            offered = broker.versions.get(request.API_KEY, (0, -1))[1]
             if (longer_than_ms >= 0 and offered < 1) or (pattern is not None and offered < 2):
                 raise Failure(f"Broker {node.id} is too old to filter transactions like this.")
-            answer = broker.ask(request, ListTransactionsResponse)
+            answer = broker.ask(request)
         check(answer.error_code)
         found += [
             Listing(each.transactional_id, node.id, each.producer_id, each.transaction_state)
@@ -119,7 +116,6 @@ def describe(cluster: Cluster, transactional_id: str) -> Description:
         cluster,
         transactional_id,
         DescribeTransactionsRequest([transactional_id]),
-        DescribeTransactionsResponse,
         lambda reply: reply.transaction_states[0].error_code,
         TRANSACTION,
     ).transaction_states[0]
@@ -183,7 +179,7 @@ def abort(
         coordinator_epoch=max(0, coordinator_epoch),
     )
     with cluster.broker(_leader(cluster, partition)) as broker:
-        answer = broker.ask(WriteTxnMarkersRequest([marker]), WriteTxnMarkersResponse)
+        answer = broker.ask(WriteTxnMarkersRequest([marker]))
     code = answer.markers[0].topics[0].partitions[0].error_code
     if code == ErrorCode.INVALID_PRODUCER_EPOCH:
         raise RequestRefused(code, f"Producer {producer_id} has gone beyond epoch {producer_epoch} by now.")
@@ -260,7 +256,7 @@ def _producers(cluster: Cluster, wanted: dict[int, list[TopicPartition]]) -> Ite
                 for topic, index in partitions[start : start + _BATCH]:
                     asked.setdefault(topic, TopicRequest(topic)).partition_indexes.append(index)
                 request = DescribeProducersRequest(list(asked.values()))
-                answer = broker.ask(request, DescribeProducersResponse)
+                answer = broker.ask(request)
                 for told in answer.topics:
                     for one in told.partitions:
                         check(one.error_code, one.error_message)

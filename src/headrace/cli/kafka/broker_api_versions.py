@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> int:
         for node in cluster.nodes:
             rack = node.rack or "null"
             with cluster.broker(node.id) as broker:
-                lines = ",\n".join(f"\t{_line(key, span)}" for key, span in sorted(broker.versions().items()))
+                lines = ",\n".join(f"\t{_line(key, span)}" for key, span in sorted(broker.versions.items()))
             print(f"{node.host}:{node.port} (id: {node.id} rack: {rack} isFenced: false) -> (\n{lines}\n)")
     except Failure as failure:
         print(failure.sentence, file=sys.stderr)

@@ -63,9 +63,9 @@ def _endpoints(cluster: Cluster, fenced_too: bool) -> None:
 
 def _unregister(cluster: Cluster, broker_id: int) -> None:
     from headrace.cli.raw.refused import check
-    from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+    from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest
 
     with cluster.broker() as broker:
-        answer = broker.ask(UnregisterBrokerRequest(broker_id), UnregisterBrokerResponse)
+        answer = broker.ask(UnregisterBrokerRequest(broker_id))
     check(answer.error_code, answer.error_message)
     print(f"Broker {broker_id} is no longer registered.")

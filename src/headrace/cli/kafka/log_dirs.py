@@ -54,10 +54,10 @@ def _describe(cluster: Cluster, options: Namespace) -> None:
 
 def _log_dirs(cluster: Cluster, broker: int, topics: set[str]) -> list[dict[str, Any]]:
     from headrace.cli.raw.refused import RequestRefused, check
-    from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+    from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 
     with cluster.broker(broker) as connection:
-        answer = connection.ask(DescribeLogDirsRequest(None), DescribeLogDirsResponse)
+        answer = connection.ask(DescribeLogDirsRequest(None))
     check(answer.error_code)
     return [
         {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from headrace.cli.raw.refused import RequestRefused, check
 from headrace.wire.errors import ErrorCode
-from headrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.schema import Request, Response
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def find_coordinator(cluster: Cluster, key: str, kind: int = GROUP) -> int:
     """The id of the broker that coordinates a group, or a transactional id."""
     with cluster.broker() as broker:
         request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
-        answer = broker.ask(request, FindCoordinatorResponse)
+        answer = broker.ask(request)
     found = answer.coordinators[0] if answer.coordinators else answer
     check(found.error_code, found.error_message)
     return found.node_id
@@ -39,8 +39,7 @@ def find_coordinator(cluster: Cluster, key: str, kind: int = GROUP) -> int:
 def ask_coordinator(
     cluster: Cluster,
     key: str,
-    request: Request,
-    response: type[R],
+    request: Request[R],
     error_of: Callable[[R], int],
     kind: int = GROUP,
 ) -> R:
@@ -50,7 +49,7 @@ def ask_coordinator(
     while True:
         try:
             with cluster.broker(find_coordinator(cluster, key, kind)) as broker:
-                answer = broker.ask(request, response)
+                answer = broker.ask(request)
             if error_of(answer) not in _PASSING:
                 return answer
             check(error_of(answer))

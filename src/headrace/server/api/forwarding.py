@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
 from headrace.server.api.context import Context
-from headrace.server.peer.connection import CLIENT_ID
+from headrace.server.cluster.peers import CLIENT_ID
 from headrace.wire.errors import KafkaError
 from headrace.wire.schema import Request, Response
 

@@ -76,7 +76,6 @@ class Api:
     __slots__ = (
         "handle",
         "handle_frame",
-        "handle_later",
         "highest",
         "key",
         "lowest",
@@ -102,7 +101,7 @@ class Api:
         messages = importlib.import_module(f"headrace.wire.messages.{self.name}")
         module = importlib.import_module(f"headrace.server.api.{self.name}")
         self.request = getattr(messages, f"{title}Request")
-        self.response = getattr(messages, f"{title}Response")
+        self.response = self.request.reply_type()
         self.handle_frame = getattr(module, "handle_frame", None)
         self.handle = getattr(module, "handle", None)
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headrace.clock import Clock
-from headrace.server.peer.connection import PeerConnection
-from headrace.server.peer.peers import Peers
+from headrace.link.aio import AsyncConnection
+from headrace.server.cluster.peers import Peers
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.throttle import ReplicationThrottle
 from headrace.server.replica.truncation import agreed_end
@@ -135,7 +135,7 @@ class ReplicaFetcher:
     async def _run(self) -> None:
         backoff = self._settings.backoff_ms / 1000
         while True:
-            connection: PeerConnection | None = None
+            connection: AsyncConnection | None = None
             try:
                 connection = await self._peers.connect(
                     self._leader_id, receive_buffer=self._settings.receive_buffer_bytes
@@ -168,7 +168,7 @@ class ReplicaFetcher:
         self._behind.clear()
         self._held.clear()
 
-    async def _fetch(self, connection: PeerConnection) -> None:
+    async def _fetch(self, connection: AsyncConnection) -> None:
         if self._broker_epoch() != self._session_broker_epoch:
             # This broker registered anew; the leader takes it for in sync only under its present epoch.
             self._start_session_over()
@@ -343,7 +343,7 @@ class ReplicaFetcher:
         log.info("%s: cut from %d to %d", partition, partition.log.log_end_offset, target)
         partition.truncate(target)
 
-    async def _find_place(self, connection: PeerConnection, partition: Partition) -> None:
+    async def _find_place(self, connection: AsyncConnection, partition: Partition) -> None:
         """The offset asked for is not in the leader's log: begin again where it has records."""
         key, epoch = (partition.topic_id, partition.index), partition.leader_epoch
 
@@ -369,7 +369,7 @@ class ReplicaFetcher:
         else:
             self._rest(key, partition, "its place is in the leader's log, which refuses it still")
 
-    async def _offset_of(self, connection: PeerConnection, partition: Partition, time: int) -> int | None:
+    async def _offset_of(self, connection: AsyncConnection, partition: Partition, time: int) -> int | None:
         asked = ListOffsetsPartition(partition.index, partition.leader_epoch, time)
         topic = ListOffsetsTopic(partition.topic, [asked])
         response = await connection.call(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable
 
 from headrace.clock import Clock
-from headrace.server.peer.peers import Peers
+from headrace.server.cluster.peers import Peers
 from headrace.server.replica.fetcher import FetcherSettings, ReplicaFetcher
 from headrace.server.replica.isr import Ask, IsrChanges
 from headrace.server.replica.partition import Partition

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from headrace.clock import Clock
 from headrace.server.cluster.features import TRANSACTION_VERSION, level
 from headrace.server.cluster.internal_topics import TRANSACTION_STATE
+from headrace.server.cluster.peers import Peers
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.coordinator.leader_log import LeaderLog
 from headrace.server.groups.coordinator import GroupCoordinator
-from headrace.server.peer.peers import Peers
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.replicas import Replicas
 from headrace.server.transactions.coordinator import TransactionConfig, TransactionCoordinator

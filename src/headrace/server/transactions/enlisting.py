@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from headrace.clock import Clock
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.internal_topics import TRANSACTION_STATE
-from headrace.server.peer.peers import Peers
+from headrace.server.cluster.peers import Peers
 from headrace.server.transactions.coordinator import TransactionCoordinator
 from headrace.server.transactions.metadata import TopicPartition
 from headrace.wire.errors import ErrorCode, KafkaError

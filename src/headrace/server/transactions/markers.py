@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from headrace.clock import Clock
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.internal_topics import CONSUMER_OFFSETS
+from headrace.server.cluster.peers import Peers
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.producers import AppendOrigin
-from headrace.server.peer.peers import Peers
 from headrace.server.replica.replicas import Replicas
 from headrace.server.transactions.metadata import Status, TopicPartition, Transaction
 from headrace.wire.errors import ErrorCode, KafkaError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Request, Response
 
 
-class AddOffsetsToTxnRequest(Request):
+class AddOffsetsToTxnRequest(Request["AddOffsetsToTxnResponse"]):
     __slots__ = ("group_id", "producer_epoch", "producer_id", "transactional_id")
     API_KEY = 25
     VERSIONS = (0, 4)
@@ -28,6 +28,10 @@ class AddOffsetsToTxnRequest(Request):
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.group_id = group_id
+
+    @classmethod
+    def reply_type(cls) -> type[AddOffsetsToTxnResponse]:
+        return AddOffsetsToTxnResponse
 
 
 class AddOffsetsToTxnResponse(Response):

@@ -48,7 +48,7 @@ class AddPartitionsToTxnTransaction(Message):
         self.topics = [] if topics is None else topics
 
 
-class AddPartitionsToTxnRequest(Request):
+class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
     __slots__ = (
         "transactions",
         "v3_and_below_producer_epoch",
@@ -80,6 +80,10 @@ class AddPartitionsToTxnRequest(Request):
         self.v3_and_below_producer_epoch = v3_and_below_producer_epoch
         self.v3_and_below_topics = [] if v3_and_below_topics is None else v3_and_below_topics
         self.transactions = [] if transactions is None else transactions
+
+    @classmethod
+    def reply_type(cls) -> type[AddPartitionsToTxnResponse]:
+        return AddPartitionsToTxnResponse
 
 
 class AddPartitionsToTxnPartitionResult(Message):

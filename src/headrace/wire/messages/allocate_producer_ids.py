@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Request, Response
 
 
-class AllocateProducerIdsRequest(Request):
+class AllocateProducerIdsRequest(Request["AllocateProducerIdsResponse"]):
     __slots__ = ("broker_epoch", "broker_id")
     API_KEY = 67
     VERSIONS = (0, 0)
@@ -22,6 +22,10 @@ class AllocateProducerIdsRequest(Request):
     ) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
+
+    @classmethod
+    def reply_type(cls) -> type[AllocateProducerIdsResponse]:
+        return AllocateProducerIdsResponse
 
 
 class AllocateProducerIdsResponse(Response):

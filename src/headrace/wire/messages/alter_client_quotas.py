@@ -59,7 +59,7 @@ class EntryData(Message):
         self.ops = [] if ops is None else ops
 
 
-class AlterClientQuotasRequest(Request):
+class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
     __slots__ = ("entries", "validate_only")
     API_KEY = 49
     VERSIONS = (0, 1)
@@ -76,6 +76,10 @@ class AlterClientQuotasRequest(Request):
     ) -> None:
         self.entries = [] if entries is None else entries
         self.validate_only = validate_only
+
+    @classmethod
+    def reply_type(cls) -> type[AlterClientQuotasResponse]:
+        return AlterClientQuotasResponse
 
 
 class ResponseEntityData(Message):

@@ -42,7 +42,7 @@ class AlterConfigsResource(Message):
         self.configs = [] if configs is None else configs
 
 
-class AlterConfigsRequest(Request):
+class AlterConfigsRequest(Request["AlterConfigsResponse"]):
     __slots__ = ("resources", "validate_only")
     API_KEY = 33
     VERSIONS = (0, 2)
@@ -59,6 +59,10 @@ class AlterConfigsRequest(Request):
     ) -> None:
         self.resources = [] if resources is None else resources
         self.validate_only = validate_only
+
+    @classmethod
+    def reply_type(cls) -> type[AlterConfigsResponse]:
+        return AlterConfigsResponse
 
 
 class AlterConfigsResourceResponse(Message):

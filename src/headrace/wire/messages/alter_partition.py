@@ -77,7 +77,7 @@ class TopicData(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class AlterPartitionRequest(Request):
+class AlterPartitionRequest(Request["AlterPartitionResponse"]):
     __slots__ = ("broker_epoch", "broker_id", "topics")
     API_KEY = 56
     VERSIONS = (2, 3)
@@ -97,6 +97,10 @@ class AlterPartitionRequest(Request):
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self.topics = [] if topics is None else topics
+
+    @classmethod
+    def reply_type(cls) -> type[AlterPartitionResponse]:
+        return AlterPartitionResponse
 
 
 class ResponsePartitionData(Message):

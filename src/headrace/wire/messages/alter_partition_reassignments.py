@@ -39,7 +39,7 @@ class ReassignableTopic(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class AlterPartitionReassignmentsRequest(Request):
+class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsResponse"]):
     __slots__ = ("allow_replication_factor_change", "timeout_ms", "topics")
     API_KEY = 45
     VERSIONS = (0, 1)
@@ -59,6 +59,10 @@ class AlterPartitionReassignmentsRequest(Request):
         self.timeout_ms = timeout_ms
         self.allow_replication_factor_change = allow_replication_factor_change
         self.topics = [] if topics is None else topics
+
+    @classmethod
+    def reply_type(cls) -> type[AlterPartitionReassignmentsResponse]:
+        return AlterPartitionReassignmentsResponse
 
 
 class ReassignablePartitionResponse(Message):

@@ -48,7 +48,7 @@ class ScramCredentialUpsertion(Message):
         self.salted_password = salted_password
 
 
-class AlterUserScramCredentialsRequest(Request):
+class AlterUserScramCredentialsRequest(Request["AlterUserScramCredentialsResponse"]):
     __slots__ = ("deletions", "upsertions")
     API_KEY = 51
     VERSIONS = (0, 0)
@@ -65,6 +65,10 @@ class AlterUserScramCredentialsRequest(Request):
     ) -> None:
         self.deletions = [] if deletions is None else deletions
         self.upsertions = [] if upsertions is None else upsertions
+
+    @classmethod
+    def reply_type(cls) -> type[AlterUserScramCredentialsResponse]:
+        return AlterUserScramCredentialsResponse
 
 
 class AlterUserScramCredentialsResult(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
-class ApiVersionsRequest(Request):
+class ApiVersionsRequest(Request["ApiVersionsResponse"]):
     __slots__ = ("client_software_name", "client_software_version")
     API_KEY = 18
     VERSIONS = (0, 4)
@@ -22,6 +22,10 @@ class ApiVersionsRequest(Request):
     ) -> None:
         self.client_software_name = client_software_name
         self.client_software_version = client_software_version
+
+    @classmethod
+    def reply_type(cls) -> type[ApiVersionsResponse]:
+        return ApiVersionsResponse
 
 
 class ApiVersion(Message):

@@ -7,7 +7,7 @@ import uuid
 from headrace.wire.schema import ALWAYS, ZERO_UUID, Field, Message, Request, Response
 
 
-class ConsumerGroupDescribeRequest(Request):
+class ConsumerGroupDescribeRequest(Request["ConsumerGroupDescribeResponse"]):
     __slots__ = ("group_ids", "include_authorized_operations")
     API_KEY = 69
     VERSIONS = (0, 1)
@@ -24,6 +24,10 @@ class ConsumerGroupDescribeRequest(Request):
     ) -> None:
         self.group_ids = [] if group_ids is None else group_ids
         self.include_authorized_operations = include_authorized_operations
+
+    @classmethod
+    def reply_type(cls) -> type[ConsumerGroupDescribeResponse]:
+        return ConsumerGroupDescribeResponse
 
 
 class TopicPartitions(Message):

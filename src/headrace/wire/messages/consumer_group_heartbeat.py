@@ -24,7 +24,7 @@ class TopicPartitions(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class ConsumerGroupHeartbeatRequest(Request):
+class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"]):
     __slots__ = (
         "group_id",
         "instance_id",
@@ -83,6 +83,10 @@ class ConsumerGroupHeartbeatRequest(Request):
         self.subscribed_topic_regex = subscribed_topic_regex
         self.server_assignor = server_assignor
         self.topic_partitions = topic_partitions
+
+    @classmethod
+    def reply_type(cls) -> type[ConsumerGroupHeartbeatResponse]:
+        return ConsumerGroupHeartbeatResponse
 
 
 class ResponseTopicPartitions(Message):

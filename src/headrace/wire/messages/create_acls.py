@@ -45,7 +45,7 @@ class AclCreation(Message):
         self.permission_type = permission_type
 
 
-class CreateAclsRequest(Request):
+class CreateAclsRequest(Request["CreateAclsResponse"]):
     __slots__ = ("creations",)
     API_KEY = 30
     VERSIONS = (1, 3)
@@ -57,6 +57,10 @@ class CreateAclsRequest(Request):
         creations: list[AclCreation] | None = None,
     ) -> None:
         self.creations = [] if creations is None else creations
+
+    @classmethod
+    def reply_type(cls) -> type[CreateAclsResponse]:
+        return CreateAclsResponse
 
 
 class AclCreationResult(Message):

@@ -44,7 +44,7 @@ class CreatePartitionsTopic(Message):
         self.assignments = assignments
 
 
-class CreatePartitionsRequest(Request):
+class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
     __slots__ = ("timeout_ms", "topics", "validate_only")
     API_KEY = 37
     VERSIONS = (0, 3)
@@ -64,6 +64,10 @@ class CreatePartitionsRequest(Request):
         self.topics = [] if topics is None else topics
         self.timeout_ms = timeout_ms
         self.validate_only = validate_only
+
+    @classmethod
+    def reply_type(cls) -> type[CreatePartitionsResponse]:
+        return CreatePartitionsResponse
 
 
 class CreatePartitionsTopicResult(Message):

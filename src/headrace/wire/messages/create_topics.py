@@ -67,7 +67,7 @@ class CreatableTopic(Message):
         self.configs = [] if configs is None else configs
 
 
-class CreateTopicsRequest(Request):
+class CreateTopicsRequest(Request["CreateTopicsResponse"]):
     __slots__ = ("timeout_ms", "topics", "validate_only")
     API_KEY = 19
     VERSIONS = (2, 7)
@@ -87,6 +87,10 @@ class CreateTopicsRequest(Request):
         self.topics = [] if topics is None else topics
         self.timeout_ms = timeout_ms
         self.validate_only = validate_only
+
+    @classmethod
+    def reply_type(cls) -> type[CreateTopicsResponse]:
+        return CreateTopicsResponse
 
 
 class CreatableTopicConfigs(Message):

@@ -45,7 +45,7 @@ class DeleteAclsFilter(Message):
         self.permission_type = permission_type
 
 
-class DeleteAclsRequest(Request):
+class DeleteAclsRequest(Request["DeleteAclsResponse"]):
     __slots__ = ("filters",)
     API_KEY = 31
     VERSIONS = (1, 3)
@@ -57,6 +57,10 @@ class DeleteAclsRequest(Request):
         filters: list[DeleteAclsFilter] | None = None,
     ) -> None:
         self.filters = [] if filters is None else filters
+
+    @classmethod
+    def reply_type(cls) -> type[DeleteAclsResponse]:
+        return DeleteAclsResponse
 
 
 class DeleteAclsMatchingAcl(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
-class DeleteGroupsRequest(Request):
+class DeleteGroupsRequest(Request["DeleteGroupsResponse"]):
     __slots__ = ("groups_names",)
     API_KEY = 42
     VERSIONS = (0, 2)
@@ -17,6 +17,10 @@ class DeleteGroupsRequest(Request):
         groups_names: list[str] | None = None,
     ) -> None:
         self.groups_names = [] if groups_names is None else groups_names
+
+    @classmethod
+    def reply_type(cls) -> type[DeleteGroupsResponse]:
+        return DeleteGroupsResponse
 
 
 class DeletableGroupResult(Message):

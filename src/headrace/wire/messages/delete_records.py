@@ -39,7 +39,7 @@ class DeleteRecordsTopic(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class DeleteRecordsRequest(Request):
+class DeleteRecordsRequest(Request["DeleteRecordsResponse"]):
     __slots__ = ("timeout_ms", "topics")
     API_KEY = 21
     VERSIONS = (0, 2)
@@ -56,6 +56,10 @@ class DeleteRecordsRequest(Request):
     ) -> None:
         self.topics = [] if topics is None else topics
         self.timeout_ms = timeout_ms
+
+    @classmethod
+    def reply_type(cls) -> type[DeleteRecordsResponse]:
+        return DeleteRecordsResponse
 
 
 class DeleteRecordsPartitionResult(Message):

@@ -24,7 +24,7 @@ class DeleteTopicState(Message):
         self.topic_id = topic_id
 
 
-class DeleteTopicsRequest(Request):
+class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
     __slots__ = ("timeout_ms", "topic_names", "topics")
     API_KEY = 20
     VERSIONS = (1, 6)
@@ -44,6 +44,10 @@ class DeleteTopicsRequest(Request):
         self.topic_names = [] if topic_names is None else topic_names
         self.topics = [] if topics is None else topics
         self.timeout_ms = timeout_ms
+
+    @classmethod
+    def reply_type(cls) -> type[DeleteTopicsResponse]:
+        return DeleteTopicsResponse
 
 
 class DeletableTopicResult(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
-class DescribeAclsRequest(Request):
+class DescribeAclsRequest(Request["DescribeAclsResponse"]):
     __slots__ = (
         "host_filter",
         "operation",
@@ -45,6 +45,10 @@ class DescribeAclsRequest(Request):
         self.host_filter = host_filter
         self.operation = operation
         self.permission_type = permission_type
+
+    @classmethod
+    def reply_type(cls) -> type[DescribeAclsResponse]:
+        return DescribeAclsResponse
 
 
 class AclDescription(Message):

@@ -25,7 +25,7 @@ class ComponentData(Message):
         self.match = match
 
 
-class DescribeClientQuotasRequest(Request):
+class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
     __slots__ = ("components", "strict")
     API_KEY = 48
     VERSIONS = (0, 1)
@@ -42,6 +42,10 @@ class DescribeClientQuotasRequest(Request):
     ) -> None:
         self.components = [] if components is None else components
         self.strict = strict
+
+    @classmethod
+    def reply_type(cls) -> type[DescribeClientQuotasResponse]:
+        return DescribeClientQuotasResponse
 
 
 class EntityData(Message):

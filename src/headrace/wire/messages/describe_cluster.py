@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
-class DescribeClusterRequest(Request):
+class DescribeClusterRequest(Request["DescribeClusterResponse"]):
     __slots__ = ("endpoint_type", "include_cluster_authorized_operations", "include_fenced_brokers")
     API_KEY = 60
     VERSIONS = (0, 2)
@@ -25,6 +25,10 @@ class DescribeClusterRequest(Request):
         self.include_cluster_authorized_operations = include_cluster_authorized_operations
         self.endpoint_type = endpoint_type
         self.include_fenced_brokers = include_fenced_brokers
+
+    @classmethod
+    def reply_type(cls) -> type[DescribeClusterResponse]:
+        return DescribeClusterResponse
 
 
 class DescribeClusterBroker(Message):

@@ -25,7 +25,7 @@ class DescribeConfigsResource(Message):
         self.configuration_keys = configuration_keys
 
 
-class DescribeConfigsRequest(Request):
+class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
     __slots__ = ("include_documentation", "include_synonyms", "resources")
     API_KEY = 32
     VERSIONS = (1, 4)
@@ -45,6 +45,10 @@ class DescribeConfigsRequest(Request):
         self.resources = [] if resources is None else resources
         self.include_synonyms = include_synonyms
         self.include_documentation = include_documentation
+
+    @classmethod
+    def reply_type(cls) -> type[DescribeConfigsResponse]:
+        return DescribeConfigsResponse
 
 
 class DescribeConfigsSynonym(Message):

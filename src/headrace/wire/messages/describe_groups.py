@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
-class DescribeGroupsRequest(Request):
+class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
     __slots__ = ("groups", "include_authorized_operations")
     API_KEY = 15
     VERSIONS = (0, 6)
@@ -22,6 +22,10 @@ class DescribeGroupsRequest(Request):
     ) -> None:
         self.groups = [] if groups is None else groups
         self.include_authorized_operations = include_authorized_operations
+
+    @classmethod
+    def reply_type(cls) -> type[DescribeGroupsResponse]:
+        return DescribeGroupsResponse
 
 
 class DescribedGroupMember(Message):

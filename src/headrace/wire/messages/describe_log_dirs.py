@@ -22,7 +22,7 @@ class DescribableLogDirTopic(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class DescribeLogDirsRequest(Request):
+class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"]):
     __slots__ = ("topics",)
     API_KEY = 35
     VERSIONS = (1, 4)
@@ -38,6 +38,10 @@ class DescribeLogDirsRequest(Request):
         topics: list[DescribableLogDirTopic] | None = None,
     ) -> None:
         self.topics = topics
+
+    @classmethod
+    def reply_type(cls) -> type[DescribeLogDirsResponse]:
+        return DescribeLogDirsResponse
 
 
 class DescribeLogDirsPartition(Message):

@@ -22,7 +22,7 @@ class TopicRequest(Message):
         self.partition_indexes = [] if partition_indexes is None else partition_indexes
 
 
-class DescribeProducersRequest(Request):
+class DescribeProducersRequest(Request["DescribeProducersResponse"]):
     __slots__ = ("topics",)
     API_KEY = 61
     VERSIONS = (0, 0)
@@ -34,6 +34,10 @@ class DescribeProducersRequest(Request):
         topics: list[TopicRequest] | None = None,
     ) -> None:
         self.topics = [] if topics is None else topics
+
+    @classmethod
+    def reply_type(cls) -> type[DescribeProducersResponse]:
+        return DescribeProducersResponse
 
 
 class ProducerState(Message):

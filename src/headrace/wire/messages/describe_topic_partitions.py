@@ -36,7 +36,7 @@ class Cursor(Message):
         self.partition_index = partition_index
 
 
-class DescribeTopicPartitionsRequest(Request):
+class DescribeTopicPartitionsRequest(Request["DescribeTopicPartitionsResponse"]):
     __slots__ = ("cursor", "response_partition_limit", "topics")
     API_KEY = 75
     VERSIONS = (0, 0)
@@ -56,6 +56,10 @@ class DescribeTopicPartitionsRequest(Request):
         self.topics = [] if topics is None else topics
         self.response_partition_limit = response_partition_limit
         self.cursor = cursor
+
+    @classmethod
+    def reply_type(cls) -> type[DescribeTopicPartitionsResponse]:
+        return DescribeTopicPartitionsResponse
 
 
 class DescribeTopicPartitionsResponsePartition(Message):

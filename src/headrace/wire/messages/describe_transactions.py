@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
-class DescribeTransactionsRequest(Request):
+class DescribeTransactionsRequest(Request["DescribeTransactionsResponse"]):
     __slots__ = ("transactional_ids",)
     API_KEY = 65
     VERSIONS = (0, 0)
@@ -17,6 +17,10 @@ class DescribeTransactionsRequest(Request):
         transactional_ids: list[str] | None = None,
     ) -> None:
         self.transactional_ids = [] if transactional_ids is None else transactional_ids
+
+    @classmethod
+    def reply_type(cls) -> type[DescribeTransactionsResponse]:
+        return DescribeTransactionsResponse
 
 
 class TopicData(Message):

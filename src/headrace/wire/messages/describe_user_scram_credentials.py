@@ -17,7 +17,7 @@ class UserName(Message):
         self.name = name
 
 
-class DescribeUserScramCredentialsRequest(Request):
+class DescribeUserScramCredentialsRequest(Request["DescribeUserScramCredentialsResponse"]):
     __slots__ = ("users",)
     API_KEY = 50
     VERSIONS = (0, 0)
@@ -29,6 +29,10 @@ class DescribeUserScramCredentialsRequest(Request):
         users: list[UserName] | None = None,
     ) -> None:
         self.users = users
+
+    @classmethod
+    def reply_type(cls) -> type[DescribeUserScramCredentialsResponse]:
+        return DescribeUserScramCredentialsResponse
 
 
 class CredentialInfo(Message):

@@ -22,7 +22,7 @@ class TopicPartitions(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class ElectLeadersRequest(Request):
+class ElectLeadersRequest(Request["ElectLeadersResponse"]):
     __slots__ = ("election_type", "timeout_ms", "topic_partitions")
     API_KEY = 43
     VERSIONS = (0, 2)
@@ -49,6 +49,10 @@ class ElectLeadersRequest(Request):
         self.election_type = election_type
         self.topic_partitions = topic_partitions
         self.timeout_ms = timeout_ms
+
+    @classmethod
+    def reply_type(cls) -> type[ElectLeadersResponse]:
+        return ElectLeadersResponse
 
 
 class PartitionResult(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Request, Response
 
 
-class EndTxnRequest(Request):
+class EndTxnRequest(Request["EndTxnResponse"]):
     __slots__ = ("committed", "producer_epoch", "producer_id", "transactional_id")
     API_KEY = 26
     VERSIONS = (0, 5)
@@ -28,6 +28,10 @@ class EndTxnRequest(Request):
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.committed = committed
+
+    @classmethod
+    def reply_type(cls) -> type[EndTxnResponse]:
+        return EndTxnResponse
 
 
 class EndTxnResponse(Response):

@@ -108,7 +108,7 @@ class ForgottenTopic(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class FetchRequest(Request):
+class FetchRequest(Request["FetchResponse"]):
     __slots__ = (
         "cluster_id",
         "forgotten_topics_data",
@@ -168,6 +168,10 @@ class FetchRequest(Request):
         self.topics = [] if topics is None else topics
         self.forgotten_topics_data = [] if forgotten_topics_data is None else forgotten_topics_data
         self.rack_id = rack_id
+
+    @classmethod
+    def reply_type(cls) -> type[FetchResponse]:
+        return FetchResponse
 
 
 class EpochEndOffset(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
-class FindCoordinatorRequest(Request):
+class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
     __slots__ = ("coordinator_keys", "key", "key_type")
     API_KEY = 10
     VERSIONS = (0, 6)
@@ -25,6 +25,10 @@ class FindCoordinatorRequest(Request):
         self.key = key
         self.key_type = key_type
         self.coordinator_keys = [] if coordinator_keys is None else coordinator_keys
+
+    @classmethod
+    def reply_type(cls) -> type[FindCoordinatorResponse]:
+        return FindCoordinatorResponse
 
 
 class Coordinator(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Request, Response
 
 
-class HeartbeatRequest(Request):
+class HeartbeatRequest(Request["HeartbeatResponse"]):
     __slots__ = ("generation_id", "group_id", "group_instance_id", "member_id")
     API_KEY = 12
     VERSIONS = (0, 4)
@@ -28,6 +28,10 @@ class HeartbeatRequest(Request):
         self.generation_id = generation_id
         self.member_id = member_id
         self.group_instance_id = group_instance_id
+
+    @classmethod
+    def reply_type(cls) -> type[HeartbeatResponse]:
+        return HeartbeatResponse
 
 
 class HeartbeatResponse(Response):

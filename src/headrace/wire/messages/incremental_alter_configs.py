@@ -45,7 +45,7 @@ class AlterConfigsResource(Message):
         self.configs = [] if configs is None else configs
 
 
-class IncrementalAlterConfigsRequest(Request):
+class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"]):
     __slots__ = ("resources", "validate_only")
     API_KEY = 44
     VERSIONS = (0, 1)
@@ -62,6 +62,10 @@ class IncrementalAlterConfigsRequest(Request):
     ) -> None:
         self.resources = [] if resources is None else resources
         self.validate_only = validate_only
+
+    @classmethod
+    def reply_type(cls) -> type[IncrementalAlterConfigsResponse]:
+        return IncrementalAlterConfigsResponse
 
 
 class AlterConfigsResourceResponse(Message):

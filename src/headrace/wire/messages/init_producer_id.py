@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Request, Response
 
 
-class InitProducerIdRequest(Request):
+class InitProducerIdRequest(Request["InitProducerIdResponse"]):
     __slots__ = ("producer_epoch", "producer_id", "transaction_timeout_ms", "transactional_id")
     API_KEY = 22
     VERSIONS = (0, 5)
@@ -28,6 +28,10 @@ class InitProducerIdRequest(Request):
         self.transaction_timeout_ms = transaction_timeout_ms
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
+
+    @classmethod
+    def reply_type(cls) -> type[InitProducerIdResponse]:
+        return InitProducerIdResponse
 
 
 class InitProducerIdResponse(Response):

@@ -22,7 +22,7 @@ class JoinGroupRequestProtocol(Message):
         self.metadata = metadata
 
 
-class JoinGroupRequest(Request):
+class JoinGroupRequest(Request["JoinGroupResponse"]):
     __slots__ = (
         "group_id",
         "group_instance_id",
@@ -66,6 +66,10 @@ class JoinGroupRequest(Request):
         self.protocol_type = protocol_type
         self.protocols = [] if protocols is None else protocols
         self.reason = reason
+
+    @classmethod
+    def reply_type(cls) -> type[JoinGroupResponse]:
+        return JoinGroupResponse
 
 
 class JoinGroupResponseMember(Message):

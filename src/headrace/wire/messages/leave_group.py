@@ -25,7 +25,7 @@ class MemberIdentity(Message):
         self.reason = reason
 
 
-class LeaveGroupRequest(Request):
+class LeaveGroupRequest(Request["LeaveGroupResponse"]):
     __slots__ = ("group_id", "member_id", "members")
     API_KEY = 13
     VERSIONS = (0, 5)
@@ -45,6 +45,10 @@ class LeaveGroupRequest(Request):
         self.group_id = group_id
         self.member_id = member_id
         self.members = [] if members is None else members
+
+    @classmethod
+    def reply_type(cls) -> type[LeaveGroupResponse]:
+        return LeaveGroupResponse
 
 
 class MemberResponse(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
-class ListConfigResourcesRequest(Request):
+class ListConfigResourcesRequest(Request["ListConfigResourcesResponse"]):
     __slots__ = ("resource_types",)
     API_KEY = 74
     VERSIONS = (0, 1)
@@ -17,6 +17,10 @@ class ListConfigResourcesRequest(Request):
         resource_types: list[int] | None = None,
     ) -> None:
         self.resource_types = [] if resource_types is None else resource_types
+
+    @classmethod
+    def reply_type(cls) -> type[ListConfigResourcesResponse]:
+        return ListConfigResourcesResponse
 
 
 class ConfigResource(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
-class ListGroupsRequest(Request):
+class ListGroupsRequest(Request["ListGroupsResponse"]):
     __slots__ = ("states_filter", "types_filter")
     API_KEY = 16
     VERSIONS = (0, 5)
@@ -22,6 +22,10 @@ class ListGroupsRequest(Request):
     ) -> None:
         self.states_filter = [] if states_filter is None else states_filter
         self.types_filter = [] if types_filter is None else types_filter
+
+    @classmethod
+    def reply_type(cls) -> type[ListGroupsResponse]:
+        return ListGroupsResponse
 
 
 class ListedGroup(Message):

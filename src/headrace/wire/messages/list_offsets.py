@@ -42,7 +42,7 @@ class ListOffsetsTopic(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class ListOffsetsRequest(Request):
+class ListOffsetsRequest(Request["ListOffsetsResponse"]):
     __slots__ = ("isolation_level", "replica_id", "timeout_ms", "topics")
     API_KEY = 2
     VERSIONS = (1, 10)
@@ -65,6 +65,10 @@ class ListOffsetsRequest(Request):
         self.isolation_level = isolation_level
         self.topics = [] if topics is None else topics
         self.timeout_ms = timeout_ms
+
+    @classmethod
+    def reply_type(cls) -> type[ListOffsetsResponse]:
+        return ListOffsetsResponse
 
 
 class ListOffsetsPartitionResponse(Message):

@@ -22,7 +22,7 @@ class ListPartitionReassignmentsTopics(Message):
         self.partition_indexes = [] if partition_indexes is None else partition_indexes
 
 
-class ListPartitionReassignmentsRequest(Request):
+class ListPartitionReassignmentsRequest(Request["ListPartitionReassignmentsResponse"]):
     __slots__ = ("timeout_ms", "topics")
     API_KEY = 46
     VERSIONS = (0, 0)
@@ -46,6 +46,10 @@ class ListPartitionReassignmentsRequest(Request):
     ) -> None:
         self.timeout_ms = timeout_ms
         self.topics = topics
+
+    @classmethod
+    def reply_type(cls) -> type[ListPartitionReassignmentsResponse]:
+        return ListPartitionReassignmentsResponse
 
 
 class OngoingPartitionReassignment(Message):

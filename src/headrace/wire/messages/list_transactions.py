@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
-class ListTransactionsRequest(Request):
+class ListTransactionsRequest(Request["ListTransactionsResponse"]):
     __slots__ = ("duration_filter", "producer_id_filters", "state_filters", "transactional_id_pattern")
     API_KEY = 66
     VERSIONS = (0, 2)
@@ -28,6 +28,10 @@ class ListTransactionsRequest(Request):
         self.producer_id_filters = [] if producer_id_filters is None else producer_id_filters
         self.duration_filter = duration_filter
         self.transactional_id_pattern = transactional_id_pattern
+
+    @classmethod
+    def reply_type(cls) -> type[ListTransactionsResponse]:
+        return ListTransactionsResponse
 
 
 class TransactionState(Message):

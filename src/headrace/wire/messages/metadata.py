@@ -24,7 +24,7 @@ class MetadataRequestTopic(Message):
         self.name = name
 
 
-class MetadataRequest(Request):
+class MetadataRequest(Request["MetadataResponse"]):
     __slots__ = (
         "allow_auto_topic_creation",
         "include_cluster_authorized_operations",
@@ -52,6 +52,10 @@ class MetadataRequest(Request):
         self.allow_auto_topic_creation = allow_auto_topic_creation
         self.include_cluster_authorized_operations = include_cluster_authorized_operations
         self.include_topic_authorized_operations = include_topic_authorized_operations
+
+    @classmethod
+    def reply_type(cls) -> type[MetadataResponse]:
+        return MetadataResponse
 
 
 class MetadataResponseBroker(Message):

@@ -45,7 +45,7 @@ class OffsetCommitRequestTopic(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class OffsetCommitRequest(Request):
+class OffsetCommitRequest(Request["OffsetCommitResponse"]):
     __slots__ = (
         "generation_id_or_member_epoch",
         "group_id",
@@ -81,6 +81,10 @@ class OffsetCommitRequest(Request):
         self.retention_time_ms = retention_time_ms
         self.group_instance_id = group_instance_id
         self.topics = [] if topics is None else topics
+
+    @classmethod
+    def reply_type(cls) -> type[OffsetCommitResponse]:
+        return OffsetCommitResponse
 
 
 class OffsetCommitResponsePartition(Message):

@@ -32,7 +32,7 @@ class OffsetDeleteRequestTopic(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class OffsetDeleteRequest(Request):
+class OffsetDeleteRequest(Request["OffsetDeleteResponse"]):
     __slots__ = ("group_id", "topics")
     API_KEY = 47
     VERSIONS = (0, 0)
@@ -48,6 +48,10 @@ class OffsetDeleteRequest(Request):
     ) -> None:
         self.group_id = group_id
         self.topics = [] if topics is None else topics
+
+    @classmethod
+    def reply_type(cls) -> type[OffsetDeleteResponse]:
+        return OffsetDeleteResponse
 
 
 class OffsetDeleteResponsePartition(Message):

@@ -64,7 +64,7 @@ class OffsetFetchRequestGroup(Message):
         self.topics = topics
 
 
-class OffsetFetchRequest(Request):
+class OffsetFetchRequest(Request["OffsetFetchResponse"]):
     __slots__ = ("group_id", "groups", "require_stable", "topics")
     API_KEY = 9
     VERSIONS = (1, 9)
@@ -87,6 +87,10 @@ class OffsetFetchRequest(Request):
         self.topics = topics
         self.groups = [] if groups is None else groups
         self.require_stable = require_stable
+
+    @classmethod
+    def reply_type(cls) -> type[OffsetFetchResponse]:
+        return OffsetFetchResponse
 
 
 class OffsetFetchResponsePartition(Message):

@@ -42,7 +42,7 @@ class OffsetForLeaderTopic(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class OffsetForLeaderEpochRequest(Request):
+class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"]):
     __slots__ = ("replica_id", "topics")
     API_KEY = 23
     VERSIONS = (2, 4)
@@ -59,6 +59,10 @@ class OffsetForLeaderEpochRequest(Request):
     ) -> None:
         self.replica_id = replica_id
         self.topics = [] if topics is None else topics
+
+    @classmethod
+    def reply_type(cls) -> type[OffsetForLeaderEpochResponse]:
+        return OffsetForLeaderEpochResponse
 
 
 class EpochEndOffset(Message):

@@ -44,7 +44,7 @@ class TopicProduceData(Message):
         self.partition_data = [] if partition_data is None else partition_data
 
 
-class ProduceRequest(Request):
+class ProduceRequest(Request["ProduceResponse"]):
     __slots__ = ("acks", "timeout_ms", "topic_data", "transactional_id")
     API_KEY = 0
     VERSIONS = (3, 13)
@@ -67,6 +67,10 @@ class ProduceRequest(Request):
         self.acks = acks
         self.timeout_ms = timeout_ms
         self.topic_data = [] if topic_data is None else topic_data
+
+    @classmethod
+    def reply_type(cls) -> type[ProduceResponse]:
+        return ProduceResponse
 
 
 class BatchIndexAndErrorMessage(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Request, Response
 
 
-class SaslAuthenticateRequest(Request):
+class SaslAuthenticateRequest(Request["SaslAuthenticateResponse"]):
     __slots__ = ("auth_bytes",)
     API_KEY = 36
     VERSIONS = (0, 2)
@@ -17,6 +17,10 @@ class SaslAuthenticateRequest(Request):
         auth_bytes: bytes = b"",
     ) -> None:
         self.auth_bytes = auth_bytes
+
+    @classmethod
+    def reply_type(cls) -> type[SaslAuthenticateResponse]:
+        return SaslAuthenticateResponse
 
 
 class SaslAuthenticateResponse(Response):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Request, Response
 
 
-class SaslHandshakeRequest(Request):
+class SaslHandshakeRequest(Request["SaslHandshakeResponse"]):
     __slots__ = ("mechanism",)
     API_KEY = 17
     VERSIONS = (0, 1)
@@ -16,6 +16,10 @@ class SaslHandshakeRequest(Request):
         mechanism: str = "",
     ) -> None:
         self.mechanism = mechanism
+
+    @classmethod
+    def reply_type(cls) -> type[SaslHandshakeResponse]:
+        return SaslHandshakeResponse
 
 
 class SaslHandshakeResponse(Response):

@@ -22,7 +22,7 @@ class SyncGroupRequestAssignment(Message):
         self.assignment = assignment
 
 
-class SyncGroupRequest(Request):
+class SyncGroupRequest(Request["SyncGroupResponse"]):
     __slots__ = (
         "assignments",
         "generation_id",
@@ -62,6 +62,10 @@ class SyncGroupRequest(Request):
         self.protocol_type = protocol_type
         self.protocol_name = protocol_name
         self.assignments = [] if assignments is None else assignments
+
+    @classmethod
+    def reply_type(cls) -> type[SyncGroupResponse]:
+        return SyncGroupResponse
 
 
 class SyncGroupResponse(Response):

@@ -45,7 +45,7 @@ class TxnOffsetCommitRequestTopic(Message):
         self.partitions = [] if partitions is None else partitions
 
 
-class TxnOffsetCommitRequest(Request):
+class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
     __slots__ = (
         "generation_id",
         "group_id",
@@ -89,6 +89,10 @@ class TxnOffsetCommitRequest(Request):
         self.member_id = member_id
         self.group_instance_id = group_instance_id
         self.topics = [] if topics is None else topics
+
+    @classmethod
+    def reply_type(cls) -> type[TxnOffsetCommitResponse]:
+        return TxnOffsetCommitResponse
 
 
 class TxnOffsetCommitResponsePartition(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.wire.schema import ALWAYS, Field, Request, Response
 
 
-class UnregisterBrokerRequest(Request):
+class UnregisterBrokerRequest(Request["UnregisterBrokerResponse"]):
     __slots__ = ("broker_id",)
     API_KEY = 64
     VERSIONS = (0, 0)
@@ -17,6 +17,10 @@ class UnregisterBrokerRequest(Request):
         broker_id: int = 0,
     ) -> None:
         self.broker_id = broker_id
+
+    @classmethod
+    def reply_type(cls) -> type[UnregisterBrokerResponse]:
+        return UnregisterBrokerResponse
 
 
 class UnregisterBrokerResponse(Response):

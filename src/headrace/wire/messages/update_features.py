@@ -28,7 +28,7 @@ class FeatureUpdateKey(Message):
         self.upgrade_type = upgrade_type
 
 
-class UpdateFeaturesRequest(Request):
+class UpdateFeaturesRequest(Request["UpdateFeaturesResponse"]):
     __slots__ = ("feature_updates", "timeout_ms", "validate_only")
     API_KEY = 57
     VERSIONS = (0, 2)
@@ -48,6 +48,10 @@ class UpdateFeaturesRequest(Request):
         self.timeout_ms = timeout_ms
         self.feature_updates = [] if feature_updates is None else feature_updates
         self.validate_only = validate_only
+
+    @classmethod
+    def reply_type(cls) -> type[UpdateFeaturesResponse]:
+        return UpdateFeaturesResponse
 
 
 class UpdatableFeatureResult(Message):

@@ -48,7 +48,7 @@ class WritableTxnMarker(Message):
         self.coordinator_epoch = coordinator_epoch
 
 
-class WriteTxnMarkersRequest(Request):
+class WriteTxnMarkersRequest(Request["WriteTxnMarkersResponse"]):
     __slots__ = ("markers",)
     API_KEY = 27
     VERSIONS = (1, 1)
@@ -60,6 +60,10 @@ class WriteTxnMarkersRequest(Request):
         markers: list[WritableTxnMarker] | None = None,
     ) -> None:
         self.markers = [] if markers is None else markers
+
+    @classmethod
+    def reply_type(cls) -> type[WriteTxnMarkersResponse]:
+        return WriteTxnMarkersResponse
 
 
 class WritableTxnMarkerPartitionResult(Message):

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
 from headrace.clock import Clock
+from headrace.link.aio import AsyncConnection
+from headrace.link.errors import BrokerUnavailable
 from headrace.server.cluster.image import MetadataImage
-from headrace.server.peer.connection import CLIENT_ID, PeerConnection, PeerError
 from headrace.wire.schema import Request, Response
+
+R = TypeVar("R", bound=Response)
+
+CLIENT_ID = "headrace-broker"
+"""How brokers name themselves to each other, followed by `-` and the broker's id."""
 
 
 class Peers:
@@ -28,29 +35,29 @@ class Peers:
         self._clock = clock
         self._setup_timeout = setup_timeout
         self._request_timeout = request_timeout
-        self._connections: dict[int, PeerConnection] = {}
-        self._making: dict[int, asyncio.Task[PeerConnection]] = {}
+        self._connections: dict[int, AsyncConnection] = {}
+        self._making: dict[int, asyncio.Task[AsyncConnection]] = {}
 
-    async def connect(self, broker_id: int, receive_buffer: int = -1) -> PeerConnection:
+    async def connect(self, broker_id: int, receive_buffer: int = -1) -> AsyncConnection:
         """A connection of one's own, to where the broker is registered now; `receive_buffer` is its SO_RCVBUF unless negative."""
         broker = self._image().brokers.get(broker_id)
         endpoint = broker.endpoint(self._listener) if broker is not None and not broker.fenced else None
         if endpoint is None:
-            raise PeerError(f"broker {broker_id} is not alive")
-        return await PeerConnection.connect(
+            raise BrokerUnavailable(f"broker {broker_id} is not alive")
+        return await AsyncConnection.connect(
             endpoint.host, endpoint.port, self._client_id, self._clock, self._setup_timeout, receive_buffer
         )
 
     async def call(
-        self, broker_id: int, request: Request, version: int, timeout: float | None = None
-    ) -> Response:
+        self, broker_id: int, request: Request[R], version: int, timeout: float | None = None
+    ) -> R:
         """Ask a broker over the shared connection, made when there is none. `timeout` defaults to `request_timeout`."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.open:
             connection = await self._share(broker_id)
         return await connection.call(request, version, self._request_timeout if timeout is None else timeout)
 
-    async def _share(self, broker_id: int) -> PeerConnection:
+    async def _share(self, broker_id: int) -> AsyncConnection:
         """Make the shared connection, once for all who ask for it meanwhile; who gives up waiting harms no other."""
         making = self._making.get(broker_id)
         if making is None:
@@ -58,7 +65,7 @@ class Peers:
             making.add_done_callback(lambda made: self._made(broker_id, made))
         return await asyncio.shield(making)
 
-    def _made(self, broker_id: int, made: asyncio.Task[PeerConnection]) -> None:
+    def _made(self, broker_id: int, made: asyncio.Task[AsyncConnection]) -> None:
         self._making.pop(broker_id, None)
         if not made.cancelled() and made.exception() is None:
             self._connections[broker_id] = made.result()

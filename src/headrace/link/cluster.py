@@ -1,7 +1,7 @@
-"""The brokers of one cluster as a Spark task sees them: who leads what, one connection to each, and patience.
+"""The brokers of one cluster: who leads what, one connection to each, and patience.
 
 Every piece of work is tried again while leaders move and brokers restart, until `default.api.timeout.ms` is over;
-then the last reason is told in one sentence. Nothing here is shared between threads.
+then the last reason is given in one sentence. Nothing here is shared between threads.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from headrace.spark.connection import BrokerUnavailable, Connection
-from headrace.spark.settings import KafkaSettings
+from headrace.link.blocking import Connection
+from headrace.link.errors import BrokerUnavailable
+from headrace.link.settings import KafkaSettings
 from headrace.wire.errors import RETRIABLE, ErrorCode, KafkaError
-from headrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.wire.schema import Request, Response
 
 T = TypeVar("T")
@@ -43,8 +44,8 @@ _LOST_LEADER = frozenset(
 PATIENCE_WITH_UNKNOWN = 3.0
 """Seconds after which a topic that nobody knows is believed not to exist: one just made may still be on its way."""
 
-LEDGER = "__headrace_spark_ledger"
-"""Where streams keep what they have written; like a broker's own topics, no pattern matches it."""
+CONTROL_TOPICS = "__headrace_"
+"""How the names of Headrace's own topics begin; like a broker's internal topics, no pattern matches them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Cluster:
             None if names is None else [MetadataRequestTopic(name=name) for name in names],
             allow_auto_topic_creation=False,
         )
-        reply = self.any_broker().call(request, MetadataResponse)
+        reply = self.any_broker().call(request)
         self._nodes = {broker.node_id: (broker.host, broker.port) for broker in reply.brokers}
         found = {}
         for topic in reply.topics:
@@ -122,7 +123,7 @@ class Cluster:
                 topic.topic_id,
                 {entry.partition_index: entry.leader_id for entry in topic.partitions},
                 {entry.partition_index: entry.leader_epoch for entry in topic.partitions},
-                topic.is_internal or topic.name == LEDGER,
+                topic.is_internal or name.startswith(CONTROL_TOPICS),
             )
         return found
 
@@ -207,7 +208,7 @@ class Cluster:
         """A connection to the broker that coordinates a group or a transactional id."""
         address = self._coordinators.get((kind, key))
         if address is None:
-            reply = self.any_broker().call(FindCoordinatorRequest(key, kind, [key]), FindCoordinatorResponse)
+            reply = self.any_broker().call(FindCoordinatorRequest(key, kind, [key]))
             answer = reply.coordinators[0] if reply.coordinators else reply
             if answer.error_code:
                 code = ErrorCode(answer.error_code)
@@ -219,15 +220,14 @@ class Cluster:
         self,
         kind: int,
         key: str,
-        request: Request,
-        reply: type[R],
+        request: Request[R],
         failed: Callable[[R], int],
         patience: float | None = None,
     ) -> R:
         """Ask the coordinator and ask again while it moves or loads; `failed` finds the error code in a reply."""
 
         def ask() -> R:
-            answer = self.coordinator(kind, key).call(request, reply)
+            answer = self.coordinator(kind, key).call(request)
             code = ErrorCode(failed(answer))
             if code:
                 raise KafkaError(code, code.name)
@@ -267,7 +267,7 @@ class Cluster:
                 else:
                     unknown_since = None
                 if now + pause > deadline:
-                    setting = " (kafka.default.api.timeout.ms)" if patience is None else ""
+                    setting = f" ({self.settings.prefix}default.api.timeout.ms)" if patience is None else ""
                     raise _told(f"{what} within {allowed:g} s{setting}", error) from None
             self._topics.clear()
             if forget is not None:

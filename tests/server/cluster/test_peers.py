@@ -6,9 +6,9 @@ import socket
 import pytest
 
 from headrace.clock import SystemClock
+from headrace.link.errors import BrokerUnavailable
 from headrace.server.cluster.image import MetadataImage
-from headrace.server.peer.connection import PeerError
-from headrace.server.peer.peers import Peers
+from headrace.server.cluster.peers import Peers
 from headrace.wire.messages.api_versions import ApiVersionsRequest
 
 
@@ -45,8 +45,8 @@ async def test_a_broker_that_is_not_there_is_an_error_for_everybody_who_asks():
     answers = await asyncio.gather(
         *(peers.call(1, ApiVersionsRequest(), 0) for _ in range(2)), return_exceptions=True
     )
-    assert [type(answer) for answer in answers] == [PeerError, PeerError]
-    with pytest.raises(PeerError, match="not alive"):
+    assert [type(answer) for answer in answers] == [BrokerUnavailable, BrokerUnavailable]
+    with pytest.raises(BrokerUnavailable, match="not alive"):
         await peers.call(1, ApiVersionsRequest(), 0)
 
 

@@ -1,6 +1,5 @@
-"""Connections over TLS and logins over SCRAM, as far as no broker is needed to tell right from wrong."""
+"""Connections of our own, plain and over TLS, and patience with brokers that are away."""
 
-import secrets
 import socket
 import ssl
 import subprocess
@@ -8,10 +7,10 @@ import threading
 
 import pytest
 
-from headrace.spark.cluster import Cluster
-from headrace.spark.connection import BrokerUnavailable, Connection
-from headrace.spark.sasl import LoginError, exchange
-from headrace.spark.settings import KafkaSettings, Login
+from headrace.link.blocking import Connection
+from headrace.link.cluster import Cluster
+from headrace.link.errors import BrokerUnavailable
+from headrace.spark.settings import kafka_settings
 from headrace.wire.errors import KafkaError
 
 
@@ -61,7 +60,7 @@ def relay(broker, tmp_path):
 
 def settings(port, **given):
     options = {f"kafka.{name.replace('_', '.')}": str(value) for name, value in given.items()}
-    return KafkaSettings.of({"kafka.bootstrap.servers": f"127.0.0.1:{port}", **options})
+    return kafka_settings({"kafka.bootstrap.servers": f"127.0.0.1:{port}", **options})
 
 
 def test_a_broker_is_spoken_to_over_tls_when_its_authority_is_known(relay):
@@ -71,7 +70,7 @@ def test_a_broker_is_spoken_to_over_tls_when_its_authority_is_known(relay):
         {"ssl_truststore_certificates": certificate.read_text()},
     ):
         connection = Connection("127.0.0.1", port, settings(port, security_protocol="SSL", **trust))
-        assert connection.versions
+        assert connection.offer.versions
         connection.close()
 
 
@@ -123,25 +122,3 @@ def test_patience_ends_with_the_reason():
         BrokerUnavailable, match=r"Could not list the cluster's topics within 0\.2 s .* cannot be reached"
     ):
         cluster.all_topics()
-
-
-def test_a_login_by_scram_follows_the_standard(monkeypatch):
-    """The example of RFC 7677."""
-    monkeypatch.setattr(secrets, "token_urlsafe", lambda size: "rOprNGfwEbeRWgbNEkqO")
-    steps = exchange(Login("SCRAM-SHA-256", "user", "pencil"))
-    assert next(steps) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
-    first = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
-    assert steps.send(first) == (
-        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
-    )
-    with pytest.raises(StopIteration):
-        steps.send(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
-
-
-def test_a_broker_that_does_not_know_the_password_itself_is_not_believed(monkeypatch):
-    monkeypatch.setattr(secrets, "token_urlsafe", lambda size: "abc")
-    steps = exchange(Login("SCRAM-SHA-512", "user", "pencil"))
-    next(steps)
-    steps.send(b"r=abcdef,s=c2FsdA==,i=4096")
-    with pytest.raises(LoginError, match="could not prove"):
-        steps.send(b"v=AAAA")

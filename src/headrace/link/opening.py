@@ -1,0 +1,102 @@
+"""What a client says first on a new connection: which versions both sides speak, then the login. Without I/O.
+
+Each function is a generator: it yields a request with its version and takes the frame of the reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+
+from headrace import __version__
+from headrace.link.settings import KafkaSettings
+from headrace.wire.codec import Buffer
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.frames import decode_reply
+from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from headrace.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from headrace.wire.sasl import Login, SaslError, client_exchange
+from headrace.wire.schema import Request
+
+Steps = Generator[tuple[Request, int], Buffer, "Offer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a broker serves: versions by API key, finalized feature levels by name."""
+
+    address: str
+    versions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+
+    def version_of(self, request: type[Request]) -> int:
+        """The newest version of a request that both sides speak."""
+        low, high = self.versions.get(request.API_KEY, (0, -1))
+        version = min(high, request.VERSIONS[1])
+        if version < max(low, request.VERSIONS[0]):
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"The broker at {self.address} does not offer {request.__name__.removesuffix('Request')} "
+                "in a version this client speaks; use Kafka 2.4 or newer.",
+            )
+        return version
+
+    def serves(self, request: type[Request], version: int) -> bool:
+        return self.versions.get(request.API_KEY, (0, -1))[1] >= version
+
+
+def open_connection(address: str, settings: KafkaSettings) -> Steps:
+    """Agree on versions and log in where the settings ask for it."""
+    offer = yield from _agree_on_versions(address)
+    if settings.login is not None:
+        yield from _log_in(
+            address, settings.login, settings.prefix, offer.version_of(SaslAuthenticateRequest)
+        )
+    return offer
+
+
+def _agree_on_versions(address: str) -> Steps:
+    frame = yield ApiVersionsRequest("headrace", __version__), 3
+    version = 3
+    if int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION:
+        # A broker that does not know version 3 says so in the form of version 0, which every broker can write.
+        version = 0
+        frame = yield ApiVersionsRequest(), 0
+    reply = decode_reply(ApiVersionsResponse, version, frame)
+    return Offer(
+        address,
+        {entry.api_key: (entry.min_version, entry.max_version) for entry in reply.api_keys},
+        {entry.name: entry.max_version_level for entry in reply.finalized_features},
+    )
+
+
+def _log_in(address: str, login: Login, prefix: str, version: int) -> Generator[tuple[Request, int], Buffer]:
+    frame = yield SaslHandshakeRequest(login.mechanism), 1
+    handshake = decode_reply(SaslHandshakeResponse, 1, frame)
+    if handshake.error_code:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+            f"The broker at {address} does not offer {login.mechanism}; it offers "
+            f"{', '.join(handshake.mechanisms) or 'nothing'}: set {prefix}sasl.mechanism.",
+        )
+    steps = client_exchange(login)
+    message = next(steps)
+    while True:
+        frame = yield SaslAuthenticateRequest(message), version
+        reply = decode_reply(SaslAuthenticateResponse, version, frame)
+        if reply.error_code:
+            raise KafkaError(
+                ErrorCode.SASL_AUTHENTICATION_FAILED,
+                f"The broker at {address} refused the login of {login.username!r}: "
+                f"{reply.error_message or 'check user name and password'}",
+            )
+        try:
+            message = steps.send(bytes(reply.auth_bytes))
+        except StopIteration:
+            return
+        except SaslError as error:
+            raise KafkaError(
+                ErrorCode.SASL_AUTHENTICATION_FAILED,
+                f"The login of {login.username!r} at {address} failed: {error}.",
+            ) from None

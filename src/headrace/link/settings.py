@@ -1,0 +1,158 @@
+"""What a connection needs to know: where the brokers are and how to speak to them.
+
+Names are those of Kafka's Java client, because users bring them along; those that librdkafka names otherwise
+(`sasl.username`, `ssl.ca.location`, …) are understood too. What cannot be honoured is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headrace.link.java_names import jaas_options
+from headrace.link.tls import Tls
+from headrace.wire.sasl import MECHANISMS, Login
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class SettingsError(ValueError):
+    """An option that cannot be used as it stands; the message says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """What a connection needs; hashable, so that connections can be kept by it."""
+
+    bootstrap: tuple[tuple[str, int], ...]
+    client_id: str = "headrace"
+    tls: Tls | None = None
+    login: Login | None = None
+    request_timeout: float = 30.0
+    api_timeout: float = 60.0
+    """How long one piece of work is tried again while brokers come and go (default.api.timeout.ms)."""
+    retry_backoff: float = 0.1
+    retry_backoff_max: float = 1.0
+    rack: str = ""
+    prefix: str = ""
+    """What the user writes before the names of these settings, for messages."""
+
+    @classmethod
+    def of(
+        cls,
+        options: Mapping[str, str],
+        purpose: str,
+        prefix: str = "",
+        client_id: str = "headrace",
+    ) -> KafkaSettings:
+        """From settings whose names begin with `prefix`, in any case; `purpose` ends the sentence when the brokers
+        are not named."""
+        found = {
+            name.lower().removeprefix(prefix): value.strip()
+            for name, value in options.items()
+            if name.lower().startswith(prefix)
+        }
+        return _Reader({"client.id": client_id, **found}, prefix).read(purpose)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Settings by their plain names, and the prefix under which the user knows them."""
+
+    found: Mapping[str, str]
+    prefix: str
+
+    def read(self, purpose: str) -> KafkaSettings:
+        found = self.found
+        protocol = found.get("security.protocol", "PLAINTEXT").upper()
+        if protocol not in _PROTOCOLS:
+            raise SettingsError(
+                f"{self.prefix}security.protocol is {protocol!r}; it is one of {', '.join(_PROTOCOLS)}."
+            )
+        return KafkaSettings(
+            bootstrap=self._bootstrap(purpose),
+            client_id=found["client.id"],
+            tls=self._tls() if protocol.endswith("SSL") else None,
+            login=self._login() if protocol.startswith("SASL") else None,
+            request_timeout=self._seconds("request.timeout.ms", 30_000),
+            api_timeout=self._seconds("default.api.timeout.ms", 60_000),
+            retry_backoff=self._seconds("retry.backoff.ms", 100),
+            retry_backoff_max=self._seconds("retry.backoff.max.ms", 1_000),
+            rack=found.get("client.rack", ""),
+            prefix=self.prefix,
+        )
+
+    def _bootstrap(self, purpose: str) -> tuple[tuple[str, int], ...]:
+        text = self.found.get("bootstrap.servers", "")
+        if not text:
+            raise SettingsError(f"Option '{self.prefix}bootstrap.servers' must be specified for {purpose}")
+        servers = []
+        for entry in filter(None, (part.strip() for part in text.split(","))):
+            # The Java client passes over a protocol, too.
+            host, _, port = entry.rpartition("://")[2].rpartition(":")
+            if not host or not port.isdigit() or not 0 < int(port) < 65536:
+                raise SettingsError(
+                    f"{self.prefix}bootstrap.servers holds {entry!r}; write host:port,host:port,…"
+                )
+            servers.append((host.strip("[]"), int(port)))
+        return tuple(servers)
+
+    def _seconds(self, name: str, default: int) -> float:
+        text = self.found.get(name, str(default))
+        if not text.isdigit():
+            raise SettingsError(f"{self.prefix}{name} is {text!r}; it is a number of milliseconds.")
+        return int(text) / 1000
+
+    def _login(self) -> Login:
+        found, prefix = self.found, self.prefix
+        mechanism = found.get("sasl.mechanism", found.get("sasl.mechanisms", "GSSAPI")).upper()
+        if mechanism not in MECHANISMS:
+            raise SettingsError(
+                f"{prefix}sasl.mechanism is {mechanism}; this client speaks {', '.join(MECHANISMS)}: "
+                "set one of them."
+            )
+        jaas = jaas_options(found.get("sasl.jaas.config", ""))
+        username = found.get("sasl.username", jaas.get("username"))
+        password = found.get("sasl.password", jaas.get("password"))
+        if username is None or password is None:
+            raise SettingsError(
+                f"SASL needs a user: set {prefix}sasl.jaas.config as for the Java client "
+                f'(… LoginModule required username="…" password="…";), or {prefix}sasl.username and '
+                f"{prefix}sasl.password."
+            )
+        return Login(mechanism, username, password)
+
+    def _tls(self) -> Tls:
+        found, prefix = self.found, self.prefix
+        for store in ("truststore", "keystore"):
+            kind = found.get(f"ssl.{store}.type", "").upper()
+            location = found.get(f"ssl.{store}.location", "")
+            if kind in ("JKS", "PKCS12") or (
+                not kind and location.lower().endswith((".jks", ".p12", ".pfx"))
+            ):
+                raise SettingsError(
+                    f"{prefix}ssl.{store}.location names a {kind or 'Java'} store; give PEM files instead "
+                    f"({prefix}ssl.{store}.type=PEM; `keytool -exportcert -rfc` or `openssl pkcs12` makes them)."
+                )
+        chain = self._either("ssl.keystore.certificate.chain", "ssl.certificate.pem")
+        key = self._either("ssl.keystore.key", "ssl.key.pem")
+        if (chain is None) != (key is None):
+            raise SettingsError(
+                f"{prefix}ssl.keystore.certificate.chain and {prefix}ssl.keystore.key belong together; "
+                "one is missing."
+            )
+        return Tls(
+            authorities=self._either("ssl.truststore.location", "ssl.ca.location"),
+            authorities_text=self._either("ssl.truststore.certificates", "ssl.ca.pem"),
+            certificate=self._either("ssl.certificate.location", "ssl.keystore.location"),
+            key=found.get("ssl.key.location"),
+            pair_text=None if chain is None or key is None else f"{key}\n{chain}\n",
+            key_password=found.get("ssl.key.password"),
+            check_hostname=found.get("ssl.endpoint.identification.algorithm", "https").lower()
+            not in ("", "none"),
+            check_certificate=found.get("enable.ssl.certificate.verification", "true").lower() != "false",
+        )
+
+    def _either(self, name: str, other: str) -> str | None:
+        """A setting that Java and librdkafka name differently."""
+        return self.found.get(name, self.found.get(other))

@@ -1,1 +1,0 @@
-"""The small client brokers use among themselves."""
