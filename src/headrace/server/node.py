@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import socket
 from collections.abc import Callable
@@ -35,6 +34,7 @@ from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
+from headrace.server.net.binding import BindError, bind
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.replication import Replication
 from headrace.server.replica.sessions import FetchSessions
@@ -82,7 +82,7 @@ class Node:
             await self._start()
         except BaseException as error:
             await self._undo.aclose()
-            if isinstance(error, StoreError | KafkaError | ConfigError):
+            if isinstance(error, BindError | StoreError | KafkaError | ConfigError):
                 raise StartError(str(error)) from None
             raise
 
@@ -296,7 +296,7 @@ class Node:
             await self._background
 
     def _bind(self) -> list[tuple[Listener, socket.socket]]:
-        sockets = _bind(self.config)
+        sockets = bind(self.config)
         for listener, bound in sockets:
             host, port = bound.getsockname()[:2]
             self.addresses[listener.name] = (host, port)
@@ -316,50 +316,3 @@ class Node:
                 self.guessed_addresses[listener.name] = (host, port or bound_port)
             endpoints.append(Endpoint(listener.name, host, port or bound_port, listener.protocol))
         return tuple(endpoints)
-
-
-def _bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:
-    bound: list[tuple[Listener, socket.socket]] = []
-    for listener in config.listeners:
-        try:
-            found = socket.getaddrinfo(
-                listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )
-            family, kind, protocol, _, address = found[0]
-            one = socket.socket(family, kind, protocol)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            _size_buffers(one, config)
-            one.bind(address)
-        except OSError as error:
-            for _, other in bound:
-                other.close()
-            raise StartError(f"Cannot listen on {listener}: {_why_not(listener, error)}") from None
-        bound.append((listener, one))
-    return bound
-
-
-def _size_buffers(listening: socket.socket, config: BrokerConfig) -> None:
-    """The connections it accepts inherit the sizes, unless those are left to the system."""
-    if (size := config.integer("socket.send.buffer.bytes")) >= 0:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
-    if (size := config.integer("socket.receive.buffer.bytes")) >= 0:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
-
-
-def _why_not(listener: Listener, error: OSError) -> str:
-    """Why an address cannot be listened on, and what to do about it."""
-    if isinstance(error, socket.gaierror):
-        return f"the host name {listener.host} cannot be resolved; give an address of this machine."
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"something else listens on port {listener.port}; stop it, or choose another port "
-            "with --listen HOST:PORT (0 takes a free one)."
-        )
-    if error.errno == errno.EADDRNOTAVAIL:
-        return (
-            f"{listener.host} is not an address of this machine; listen on one that is, or on 0.0.0.0 for all of them, "
-            f"and tell clients {listener.host} with --advertise HOST:PORT if that is how they get here."
-        )
-    if error.errno == errno.EACCES:
-        return f"port {listener.port} needs privileges; choose one above 1023."
-    return f"{error.strerror or error}; choose another address with --listen HOST:PORT."

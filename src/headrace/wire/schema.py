@@ -70,3 +70,15 @@ class Request(Message, Generic[R]):
 class Response(Message):
     __slots__ = ()
     API_KEY: ClassVar[int]
+
+    @classmethod
+    def failed(cls, code: int, message: str) -> Response | None:
+        """A response that says only that the request failed; None where an API has no place for that at its top."""
+        names = {field.name for field in cls.FIELDS}
+        if "error_code" not in names:
+            return None
+        response = cls()
+        for name, value in (("error_code", code), ("error_message", message)):
+            if name in names:
+                setattr(response, name, value)
+        return response

@@ -120,13 +120,7 @@ class Dispatcher:
             code = error.code
         else:
             log.error("%s failed", api.name, exc_info=error)
-        response = api.response()
-        if not hasattr(response, "error_code"):
-            return None
-        response.error_code = code
-        if hasattr(response, "error_message"):
-            response.error_message = str(error)
-        return response
+        return api.response.failed(code, str(error))
 
     def _refuse_api_versions(self, connection: Connection, api: Api, correlation_id: int) -> None:
         """A client newer than this broker asks; the oldest answer tells it what to use instead."""

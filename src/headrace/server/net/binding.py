@@ -1,0 +1,61 @@
+"""Binding the addresses a broker listens on, and saying in one sentence why one of them cannot be bound."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from headrace.server.config.broker import BrokerConfig
+from headrace.server.config.listeners import Listener
+
+
+class BindError(Exception):
+    """The message says what to do about it."""
+
+
+def bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:
+    """A bound socket for every listener, none listening yet; all or none."""
+    bound: list[tuple[Listener, socket.socket]] = []
+    for listener in config.listeners:
+        try:
+            found = socket.getaddrinfo(
+                listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            family, kind, protocol, _, address = found[0]
+            one = socket.socket(family, kind, protocol)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            _size_buffers(one, config)
+            one.bind(address)
+        except OSError as error:
+            for _, other in bound:
+                other.close()
+            raise BindError(f"Cannot listen on {listener}: {_why_not(listener, error)}") from None
+        bound.append((listener, one))
+    return bound
+
+
+def _size_buffers(listening: socket.socket, config: BrokerConfig) -> None:
+    """The connections it accepts inherit the sizes, unless those are left to the system."""
+    if (size := config.integer("socket.send.buffer.bytes")) >= 0:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+    if (size := config.integer("socket.receive.buffer.bytes")) >= 0:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+
+
+def _why_not(listener: Listener, error: OSError) -> str:
+    """Why an address cannot be listened on, and what to do about it."""
+    if isinstance(error, socket.gaierror):
+        return f"the host name {listener.host} cannot be resolved; give an address of this machine."
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"something else listens on port {listener.port}; stop it, or choose another port "
+            "with --listen HOST:PORT (0 takes a free one)."
+        )
+    if error.errno == errno.EADDRNOTAVAIL:
+        return (
+            f"{listener.host} is not an address of this machine; listen on one that is, or on 0.0.0.0 for all of them, "
+            f"and tell clients {listener.host} with --advertise HOST:PORT if that is how they get here."
+        )
+    if error.errno == errno.EACCES:
+        return f"port {listener.port} needs privileges; choose one above 1023."
+    return f"{error.strerror or error}; choose another address with --listen HOST:PORT."
