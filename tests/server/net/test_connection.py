@@ -7,7 +7,7 @@ import time
 import pytest
 
 from headrace.server.api.registry import APIS
-from headrace.server.replica.fetching import Fetcher
+from headrace.server.replica.fetching import FetchReader
 from headrace.testing.wire import WireClient
 from headrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -30,7 +30,7 @@ def fetch_from_the_end(topic, max_wait_ms):
 
 
 def test_a_waiting_fetch_that_fails_closes_its_connection(client, topic, monkeypatch):
-    read, looks = Fetcher.read, []
+    read, looks = FetchReader.read, []
 
     def read_once(self, *args, **kwargs):
         looks.append(1)
@@ -38,7 +38,7 @@ def test_a_waiting_fetch_that_fails_closes_its_connection(client, topic, monkeyp
             raise RuntimeError("a fault that a test put here")
         return read(self, *args, **kwargs)
 
-    monkeypatch.setattr(Fetcher, "read", read_once)
+    monkeypatch.setattr(FetchReader, "read", read_once)
     client.send(fetch_from_the_end(topic, 100), 11)
     assert client.is_closed_by_broker()
 

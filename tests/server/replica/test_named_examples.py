@@ -11,7 +11,7 @@ from headrace.server.log.config import LogConfig
 from headrace.server.log.environment import Environment
 from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.partition import PartitionLog
-from headrace.server.replica.fetching import FetchEntry, Fetcher
+from headrace.server.replica.fetching import FetchEntry, FetchReader
 from headrace.server.replica.leadership import Leadership
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.truncation import agreed_end
@@ -87,7 +87,7 @@ def pull(follower, leader):
     log = follower.partition.log
     entry = FetchEntry(b"t", 0)
     entry.ask(log.log_end_offset, 1 << 20, leader.partition.leader_epoch, log.latest_epoch)
-    fetcher = Fetcher(
+    fetcher = FetchReader(
         Directory(leader), by_id=False, version=17, replica_id=follower.number, isolation=0, max_bytes=1 << 20
     )
     if not fetcher.diverges(leader.partition, entry):
@@ -129,7 +129,7 @@ def test_a_follower_whose_place_was_not_noted_is_told_so_though_the_leader_has_h
     entry.ask(0, 1 << 20, 0, -1)
     entry.noted = leader.partition.follower_fetched(follower.number, 0, 1, now=0.0)
     leader.partition.take_role(PartitionState((1, 2), (1,), 1, 0, partition_epoch=1), 1, now=0.0)
-    fetcher = Fetcher(
+    fetcher = FetchReader(
         Directory(leader), by_id=False, version=17, replica_id=2, isolation=0, max_bytes=1 << 20
     )
     ((_, reply),), _, _ = fetcher.read([entry], nowait=False)
@@ -158,7 +158,7 @@ def test_with_log_end_9_and_high_watermark_6_consumers_read_0_to_5(pair):
     assert (leader.partition.log.log_end_offset, leader.partition.log.high_watermark) == (9, 6)
     entry = FetchEntry(b"t", 0)
     entry.ask(0, 1 << 20, -1, -1)
-    consumer = Fetcher(
+    consumer = FetchReader(
         Directory(leader), by_id=False, version=12, replica_id=-1, isolation=0, max_bytes=1 << 20
     )
     ((_, reply),), _, _ = consumer.read([entry], nowait=False)

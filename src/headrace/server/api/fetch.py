@@ -19,7 +19,7 @@ from headrace.server.api.context import Context
 from headrace.server.api.fetch_states import TRANSITIONS, Event, State
 from headrace.server.config.broker_table import RACK_AWARE
 from headrace.server.net.connection import FAILED_INSIDE
-from headrace.server.replica.fetching import FetchEntry, Fetcher
+from headrace.server.replica.fetching import FetchEntry, FetchReader
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.selector import Selector, rack_aware
 from headrace.server.replica.sessions import INITIAL_EPOCH, FetchSession
@@ -92,7 +92,7 @@ class _Fetch:
         self._watched: list[Partition] = []
         self._state = State.FIRST_LOOK
         replication = engines.replicas.replication
-        self._fetcher = Fetcher(
+        self._reader = FetchReader(
             engines.replicas,
             by_id=by_id,
             version=context.version,
@@ -124,7 +124,7 @@ class _Fetch:
         session = self._session
         entries = []
         for topic in request.topics:
-            name = topic.topic_id.bytes if self._fetcher.by_id else topic.topic.encode()
+            name = topic.topic_id.bytes if self._reader.by_id else topic.topic.encode()
             for asked in topic.partitions:
                 key = (name, asked.partition)
                 entry = session.entries.get(key) if session is not None else None
@@ -142,7 +142,7 @@ class _Fetch:
                     session.add(entry)
         if session is not None:
             for forgotten in request.forgotten_topics_data:
-                name = forgotten.topic_id.bytes if self._fetcher.by_id else forgotten.topic.encode()
+                name = forgotten.topic_id.bytes if self._reader.by_id else forgotten.topic.encode()
                 for index in forgotten.partitions:
                     session.forget(name, index)
         return entries
@@ -158,7 +158,7 @@ class _Fetch:
             if (
                 partition is not None
                 and entry.leader_epoch == partition.leader_epoch
-                and not self._fetcher.diverges(partition, entry)
+                and not self._reader.diverges(partition, entry)
             ):
                 epoch = request.replica_state.replica_epoch
                 entry.noted = replication.fetched(
@@ -167,7 +167,7 @@ class _Fetch:
                 if entry.noted:
                     named.append(partition)
         forgotten = (
-            self._find(topic.topic_id.bytes if self._fetcher.by_id else topic.topic.encode(), index)
+            self._find(topic.topic_id.bytes if self._reader.by_id else topic.topic.encode(), index)
             for topic in request.forgotten_topics_data
             for index in topic.partitions
         )
@@ -180,7 +180,7 @@ class _Fetch:
 
     def _find(self, topic: bytes, index: int) -> Partition | None:
         try:
-            return self._context.engines.replicas.find(topic, index, self._fetcher.by_id)
+            return self._context.engines.replicas.find(topic, index, self._reader.by_id)
         except KafkaError:
             return None
 
@@ -196,7 +196,7 @@ class _Fetch:
         """Read what was asked for and go on with it: at once, or from a thread when the disk must be asked."""
         entries = self._entries if self._session is None else self._session.candidates()
         try:
-            found = self._fetcher.read(entries)
+            found = self._reader.read(entries)
         except BlockingIOError:
             self._look_in_thread(entries)
         except Exception:
@@ -207,7 +207,7 @@ class _Fetch:
     def _look_in_thread(self, entries: list[FetchEntry]) -> None:
         self._become(Event.DISK_NEEDED)
         self._context.connection.mute()
-        read = partial(self._fetcher.read, entries, nowait=False)
+        read = partial(self._reader.read, entries, nowait=False)
         future = asyncio.get_running_loop().run_in_executor(self._context.engines.disk, read)
 
         def arrived(done: asyncio.Future[tuple[Replies, int, bool]]) -> None:
@@ -243,7 +243,7 @@ class _Fetch:
     def _begin_to_wait(self, replies: Replies) -> None:
         self._context.connection.mute()
         longest = self._max_wait_ms / 1000
-        held_back = self._fetcher.throttled_for(replies)
+        held_back = self._reader.throttled_for(replies)
         wait = min(longest, held_back) if held_back else longest
         self._timer = self._context.engines.clock.call_later(wait, self._expired)
         if self._session is not None:
@@ -252,7 +252,7 @@ class _Fetch:
         else:
             self._watched = [entry.partition for entry in self._entries if entry.partition is not None]
             for partition in self._watched:
-                partition.watch(self, end=self._fetcher.replica_id >= 0)
+                partition.watch(self, end=self._reader.replica_id >= 0)
         self._become(Event.TOO_LITTLE)
 
     def partition_moved(self, partition: Partition) -> None:
@@ -299,7 +299,7 @@ class _Fetch:
     def _reply(self, replies: Replies) -> None:
         if self._session is not None:
             replies = self._session.settle(replies)
-        self._fetcher.count_sent(replies)
+        self._reader.count_sent(replies)
         topics: dict[bytes, list[PartitionReply]] = {}
         for entry, reply in replies:
             topics.setdefault(entry.topic, []).append(reply)

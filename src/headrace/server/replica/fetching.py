@@ -61,7 +61,7 @@ class FetchEntry:
         self.last_fetched_epoch = last_fetched_epoch
 
 
-class Fetcher:
+class FetchReader:
     """What holds for a whole request: who reads, how far it may see, and how much it takes."""
 
     __slots__ = (
