@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +17,7 @@ import psutil
 import pytest
 
 from headrace.testing.zookeeper import ZooKeeperServer
+from tests.waiting import until
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "dubbo"
@@ -135,14 +135,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPrograms:
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], None]:
     """Wait until something holds, for at most half a minute."""
-
-    def wait(holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
-        while not holds():
-            assert time.monotonic() < deadline, "it never came true"
-            time.sleep(0.1)
-
-    return wait
+    return until
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from bench.provision import java
 from bench.systems.clusters import ClusterSystem, HeadraceOnZooKeeper, KafkaCluster, OneByOne
 from interop.kafka.programs import FRANZ, JAVA_CLIENT, finish
+from tests.waiting import until
 
 Tool = Callable[..., str]
 
@@ -39,13 +39,6 @@ def tools(cluster: OneByOne) -> Tool:
     return call
 
 
-def until(what: str, condition: Callable[[], bool], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
-        time.sleep(0.2)
-
-
 def test_the_reassignment_tool_moves_replicas_and_verifies(
     cluster: OneByOne, tools: Tool, tmp_path: Path
 ) -> None:
@@ -64,7 +57,7 @@ def test_the_reassignment_tool_moves_replicas_and_verifies(
     tool = ("reassign.ReassignPartitionsCommand", "--reassignment-json-file", str(file))
     begun = tools(*tool, "--execute", "--throttle", "50000000")
     assert "Successfully started partition reassignments" in begun
-    until("the move is complete", lambda: tools(*tool, "--verify").count("is completed.") == 3)
+    until(lambda: tools(*tool, "--verify").count("is completed.") == 3, "the move is complete")
     assert "No partition reassignments found." in tools("reassign.ReassignPartitionsCommand", "--list")
     described = tools("TopicCommand", "--describe", "--topic", "moved")
     for number, replicas in wanted.items():
@@ -79,14 +72,14 @@ def test_the_election_tool_brings_preferred_leaders_back(cluster: OneByOne, tool
     tools("TopicCommand", "--create", "--topic", "elected", "--replica-assignment", "3:1:2")
     cluster.stop_broker(3)
     until(
-        "another broker leads",
         lambda: "Leader: 3" not in tools("TopicCommand", "--describe", "--topic", "elected"),
+        "another broker leads",
     )
     assert "Topic: elected" in tools("TopicCommand", "--describe", "--under-replicated-partitions")
     cluster.start_broker(3)
     until(
-        "it is in sync again",
         lambda: "Topic: elected" not in tools("TopicCommand", "--describe", "--under-replicated-partitions"),
+        "it is in sync again",
     )
     said = tools(
         "LeaderElectionCommand", "--election-type", "preferred", "--topic", "elected", "--partition", "0"

@@ -1,9 +1,7 @@
 """A cluster under load, rolled broker by broker from the earlier version to this one and back again."""
 
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from headrace.testing.zookeeper import ZooKeeperServer
 from tests.upgrade.contents import read, values
 from tests.upgrade.earlier import TODAY, earlier_headrace
 from tests.upgrade.running import Up
+from tests.waiting import until
 
 TOPIC = "rolled"
 PARTITIONS = 6
@@ -67,14 +66,7 @@ class Rolled:
             partitions = [part for topic in known.topics.values() for part in topic.partitions.values()]
             return len(known.brokers) == 3 and all(len(part.isrs) == 3 for part in partitions)
 
-        until("all replicas are in sync", in_sync)
-
-
-def until(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:g} s"
-        time.sleep(0.1)
+        until(in_sync, "all replicas are in sync")
 
 
 class Load:
@@ -142,14 +134,14 @@ class Load:
         self._ending.set()
         self._producing.join()
         try:
-            until("the group has read all", lambda: bool(self.wrong) or self.read == self.sent)
+            until(lambda: bool(self.wrong) or self.read == self.sent, "the group has read all")
         finally:
             self._drained.set()
             self._consuming.join()
 
     def await_more(self, count: int) -> None:
         target = self.acknowledged + count
-        until(f"{count} more are acknowledged", lambda: bool(self.wrong) or self.acknowledged >= target)
+        until(lambda: bool(self.wrong) or self.acknowledged >= target, f"{count} more are acknowledged")
         assert not self.wrong, self.wrong[:5]
 
 

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from bench.compaction import CompactionWatch
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -12,13 +13,6 @@ def segments(tmp_path):
     for number in range(3):
         (tmp_path / f"{number:020d}.log").write_bytes(b"x" * 1000)
     return tmp_path
-
-
-def until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_directory_that_only_grows_is_not_being_compacted(segments):

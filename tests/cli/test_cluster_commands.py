@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
 from headrace.testing.cluster import threads
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +42,6 @@ def replicas_of(headrace, topic):
     return [partition["replicas"] for partition in found["partitions"]]
 
 
-def eventually(condition, what):
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if condition():
-            return
-        time.sleep(0.2)
-    raise AssertionError(f"did not come true: {what}")
-
-
 def test_a_cluster_is_described(headrace, make_topic):
     make_topic("1:2,2:3,3:1")
     ran = headrace("cluster", "describe")
@@ -80,7 +71,7 @@ def test_a_broker_that_is_down_shows_in_every_row_it_touches(cluster, headrace, 
     headrace("topics", "create", f"{topic}-lone", "--replica-assignment", "2")
     cluster[2].stop()
     try:
-        eventually(lambda: headrace("cluster", "health", "--json").json["dead"] == [2], "broker 2 is down")
+        until(lambda: headrace("cluster", "health", "--json").json["dead"] == [2], "broker 2 is down")
         ran = headrace("cluster", "health")
         assert ran.code == 1
         assert ran.lines[0] == "The cluster is NOT well: 3 partitions"
@@ -154,7 +145,7 @@ def test_moves_that_cannot_end_are_shown_and_cancelled(cluster, headrace, make_t
     plan.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0, "replicas": [1, 3]}]}))
     cluster[3].stop()
     try:
-        eventually(lambda: headrace("cluster", "health", "--json").json["dead"] == [3], "broker 3 is down")
+        until(lambda: headrace("cluster", "health", "--json").json["dead"] == [3], "broker 3 is down")
         assert headrace("reassign", "execute", plan, "--execute", "--throttle", 1_000_000).code == 0
         (move,) = headrace("reassign", "status", "--json").json
         assert (move["replicas"], move["adding"], move["removing"]) == ([1, 3], [3], [2])
@@ -219,7 +210,7 @@ def test_kafkas_reassignment_tool(headrace, make_topic, tmp_path):
     def verified():
         return headrace(*tool, "--verify", "--reassignment-json-file", plan).lines
 
-    eventually(lambda: "in progress" not in " ".join(verified()), "the moves are done")
+    until(lambda: "in progress" not in " ".join(verified()), "the moves are done")
     assert verified() == [
         "Status of partition reassignment:",
         f"Reassignment of partition {topic}-0 is completed.",

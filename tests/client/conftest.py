@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -16,6 +15,7 @@ import pytest
 from headrace.client import Admin, Record
 from headrace.client.scan import scan
 from headrace.testing.broker import BrokerThread
+from tests.waiting import until
 
 
 @pytest.fixture(scope="session")
@@ -44,14 +44,7 @@ def group() -> str:
 @pytest.fixture(scope="session")
 def eventually() -> Callable[[Callable[[], bool]], None]:
     """Wait until something is so. Apache Kafka tells of new topics, and of the offsets of a transaction, a moment later."""
-
-    def wait(is_so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
-        while not is_so():
-            assert time.monotonic() < deadline, "it did not come about within a minute"
-            time.sleep(0.02)
-
-    return wait
+    return until
 
 
 @pytest.fixture

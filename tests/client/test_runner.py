@@ -35,6 +35,7 @@ from headrace.client import (
     trace_headers,
 )
 from headrace.testing.broker import BrokerThread
+from tests.waiting import until, until_async
 
 NewTopic = Callable[..., str]
 ReadAll = Callable[..., list[Record]]
@@ -62,13 +63,6 @@ def running(runner: Runner) -> Iterator[None]:
         thread.join()
     if failure:
         raise failure[0]
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def fill(bootstrap: str, topic: str, records: list[tuple[str | None, str]]) -> None:
@@ -102,7 +96,7 @@ def test_keys_are_handled_side_by_side_and_each_in_order(
         **SETTINGS,
     )
     with running(runner):
-        wait_until(lambda: sum(map(len, seen.values())) == 210)
+        until(lambda: sum(map(len, seen.values())) == 210)
     assert all(numbers == sorted(numbers) and len(numbers) == 30 for numbers in seen.values())
     assert most > 1
     assert sum(admin.group_offsets(group).values()) == 210
@@ -123,10 +117,10 @@ def test_a_failing_record_is_tried_again_while_the_others_go_on(
 
     retry = Retry(attempts=10_000, delay=0.01, factor=1)
     with running(Runner(handle, bootstrap, topics=topic, group_id=group, retry=retry, **SETTINGS)):
-        wait_until(lambda: len(done) == 2)
+        until(lambda: len(done) == 2)
         assert done == [b"2", b"3"]
         released.set()
-        wait_until(lambda: len(done) == 4)
+        until(lambda: len(done) == 4)
     assert done == [b"2", b"3", b"0", b"1"]
 
 
@@ -144,7 +138,7 @@ def test_nothing_is_committed_past_an_unfinished_record(
 
     runner = Runner(handle, bootstrap, topics=topic, group_id=group, commit_interval=0.01, **SETTINGS)
     with running(runner):
-        wait_until(lambda: len(done) == 3)
+        until(lambda: len(done) == 3)
     assert admin.group_offsets(group) == {TopicPartition(topic, 0): 1}
 
 
@@ -164,7 +158,7 @@ def test_a_record_that_fails_for_good_goes_to_the_dead_letters_with_reason_and_o
             raise ValueError("no such customer")
 
     with running(Runner(handle, bootstrap, topics=topic, group_id=group, retry=QUICK, **SETTINGS)):
-        wait_until(lambda: b"after" in calls)
+        until(lambda: b"after" in calls)
     [letter] = read_all(f"{topic}.dlq")
     assert (letter.key, letter.value) == (b"k", b"poison")
     assert dict(letter.headers) == {
@@ -195,7 +189,7 @@ def test_a_record_that_cannot_be_decoded_goes_to_the_dead_letters_at_once(
         **SETTINGS,
     )
     with running(runner):
-        wait_until(lambda: good == [{"n": 1}])
+        until(lambda: good == [{"n": 1}])
     [letter] = read_all(f"{topic}.dlq")
     assert letter.value == b"{broken"
     assert letter.header("headrace.dlq.attempt") == b"1"
@@ -242,11 +236,11 @@ def test_too_much_unfinished_work_pauses_the_partition_and_goes_on_later(
         **SETTINGS,
     )
     with running(runner):
-        wait_until(lambda: registry.get_sample_value("headrace_paused_partitions") == 1)
+        until(lambda: registry.get_sample_value("headrace_paused_partitions") == 1)
         labels = {"topic": topic, "partition": "0"}
         assert 50 <= (registry.get_sample_value("headrace_unfinished_records", labels) or 0) <= 110
         gate.set()
-        wait_until(lambda: len(done) == 300)
+        until(lambda: len(done) == 300)
     assert [int(value) for value in done] == list(range(300))
 
 
@@ -271,10 +265,10 @@ def test_members_that_come_and_go_lose_nothing_and_keep_order(
             return sum(map(len, handled.values()))
 
     with running(member()):
-        wait_until(lambda: count() > 300)
+        until(lambda: count() > 300)
         with running(member()):
-            wait_until(lambda: count() > 900)
-        wait_until(lambda: {int(n) for numbers in handled.values() for n in numbers} == set(range(2000)))
+            until(lambda: count() > 900)
+        until(lambda: {int(n) for numbers in handled.values() for n in numbers} == set(range(2000)))
     # A partition changes hands only after what ran there has finished and was committed.
     assert count() == 2000
     assert all(numbers == sorted(numbers) for numbers in handled.values())
@@ -323,7 +317,7 @@ def test_hooks_count_and_trace_every_attempt(bootstrap: str, new_topic: NewTopic
         **SETTINGS,
     )
     with running(runner):
-        wait_until(lambda: registry.get_sample_value("headrace_records_handled_total", {"topic": topic}) == 1)
+        until(lambda: registry.get_sample_value("headrace_records_handled_total", {"topic": topic}) == 1)
     assert attempts == [parent.get_span_context().trace_id] * 2
     failed = registry.get_sample_value("headrace_record_failures_total", {"topic": topic, "error": "OSError"})
     assert failed == 1
@@ -349,7 +343,7 @@ def test_a_runner_waits_until_it_knows_where_to_start(
         **SETTINGS,
     )
     with running(runner):
-        wait_until(lambda: len(done) == 2)
+        until(lambda: len(done) == 2)
     assert done == [b"3", b"4"]
     assert len(asked) == 3
 
@@ -441,7 +435,7 @@ def test_a_hook_can_neither_hide_a_failure_nor_make_one(
         **SETTINGS,
     )
     with running(runner):
-        wait_until(lambda: b"y" in calls)
+        until(lambda: b"y" in calls)
     assert calls == {b"x": 2, b"y": 1}
     assert admin.group_offsets(group) == {TopicPartition(topic, 0): 2}
     assert f"{topic}.dlq" not in admin.topics()
@@ -464,7 +458,7 @@ def test_whatever_a_topic_can_hold_fits_into_its_dead_letters(
     with running(
         Runner(handle, bootstrap, topics=topic, group_id=group, retry=Retry(attempts=1), **SETTINGS)
     ):
-        wait_until(lambda: f"{topic}.dlq" in admin.topics() and len(read_all(f"{topic}.dlq")) == 2)
+        until(lambda: f"{topic}.dlq" in admin.topics() and len(read_all(f"{topic}.dlq")) == 2)
     letters = read_all(f"{topic}.dlq")
     assert {letter.value for letter in letters} == {large, wide}
     assert letters[0].header("headrace.dlq.reason") == b"ValueError: half a pair \\ud800"
@@ -492,8 +486,7 @@ async def test_the_asyncio_runner_does_the_same(
     )
     task = asyncio.ensure_future(runner.run())
     await asyncio.wait_for(finished.wait(), 30)
-    await asyncio.to_thread(
-        wait_until,
+    await until_async(
         lambda: registry.get_sample_value("headrace_dead_letters_total", {"topic": topic}) == 1,
     )
     runner.stop()
@@ -514,8 +507,8 @@ async def test_the_asyncio_runner_shares_partitions_without_doubles(
         await asyncio.sleep(0.01)
         seen.append(int(record.value))
 
-    async def until(count: int) -> None:
-        await asyncio.to_thread(wait_until, lambda: len(seen) >= count)
+    async def until_seen(count: int) -> None:
+        await until_async(lambda: len(seen) >= count)
 
     def member() -> AsyncRunner:
         return AsyncRunner(
@@ -524,11 +517,11 @@ async def test_the_asyncio_runner_shares_partitions_without_doubles(
 
     first, second = member(), member()
     running = [asyncio.ensure_future(first.run())]
-    await until(200)
+    await until_seen(200)
     running.append(asyncio.ensure_future(second.run()))
-    await until(800)
+    await until_seen(800)
     first.stop()
-    await until(1500)
+    await until_seen(1500)
     second.stop()
     await asyncio.gather(*running)
     assert sorted(seen) == list(range(1500))
@@ -571,9 +564,9 @@ def test_a_broker_that_restarts_costs_time_and_no_record(
         **SETTINGS,
     )
     with running(runner):
-        wait_until(lambda: len(seen) > 50)
+        until(lambda: len(seen) > 50)
         broker.stop()
         broker.start()
         fill(broker.bootstrap, "orders", [(f"k{number % 9}", str(number)) for number in range(300, 400)])
-        wait_until(lambda: len(seen) == 400)
+        until(lambda: len(seen) == 400)
     assert seen == set(range(400))

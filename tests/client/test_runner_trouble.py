@@ -26,6 +26,7 @@ from headrace.client import (
     TopicPartition,
 )
 from headrace.testing.broker import BrokerThread
+from tests.waiting import until
 
 NewTopic = Callable[..., str]
 ReadAll = Callable[..., list[Record]]
@@ -37,13 +38,6 @@ def fill(bootstrap: str, topic: str, count: int, *, key: str | None = "k") -> No
     with Producer(bootstrap) as producer:
         for number in range(count):
             producer.send_and_forget(topic, str(number), key=key)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 async def work(record: Record) -> None: ...
@@ -262,11 +256,11 @@ def test_a_pattern_does_not_make_a_runner_read_its_own_dead_letters(
     thread = threading.Thread(target=runner.run)
     thread.start()
     try:
-        wait_until(lambda: f"{topic}.dlq" in admin.topics() and len(read_all(f"{topic}.dlq")) == 2)
+        until(lambda: f"{topic}.dlq" in admin.topics() and len(read_all(f"{topic}.dlq")) == 2)
         # A topic made later is found, and with it the dead letters would have been.
         admin.create_topic(f"{stem}.us", partitions=1)
         fill(bootstrap, f"{stem}.us", 1)
-        wait_until(lambda: seen[f"{stem}.us"] == 1)
+        until(lambda: seen[f"{stem}.us"] == 1)
     finally:
         runner.stop()
         thread.join()
@@ -285,7 +279,7 @@ def test_metrics_of_a_partition_that_has_gone_do_not_stay(
         return registry.get_sample_value("headrace_unfinished_records", labels)
 
     def handle(record: Record) -> None:
-        wait_until(lambda: (unfinished() or 0) > 0)
+        until(lambda: (unfinished() or 0) > 0)
         runner.stop()
 
     runner = Runner(
@@ -377,7 +371,7 @@ def test_a_commit_that_fails_is_made_up_for_by_the_next(broker: BrokerThread, gr
     thread.start()
     try:
         with Admin(broker.bootstrap) as admin:
-            wait_until(lambda: admin.group_offsets(group) == {TopicPartition(topic, 0): 3})
+            until(lambda: admin.group_offsets(group) == {TopicPartition(topic, 0): 3})
         assert broker.faults.left == 0
     finally:
         runner.stop()
@@ -404,10 +398,10 @@ def test_a_partition_that_stays_full_does_not_keep_the_others_waiting(
     thread = threading.Thread(target=runner.run)
     thread.start()
     try:
-        wait_until(lambda: done[1] == 200)
+        until(lambda: done[1] == 200)
         assert done[0] == 0
         gate.set()
-        wait_until(lambda: done[0] == 200)
+        until(lambda: done[0] == 200)
     finally:
         gate.set()
         runner.stop()
@@ -460,7 +454,7 @@ def test_a_runner_whose_broker_has_gone_can_be_stopped(
     )
     thread = threading.Thread(target=runner.run)
     thread.start()
-    wait_until(lambda: len(handled) == 20)
+    until(lambda: len(handled) == 20)
     broker.kill()
     runner.stop()
     thread.join(45)

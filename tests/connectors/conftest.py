@@ -28,6 +28,7 @@ from headrace.connectors.run import start
 from headrace.connectors.state import State
 from headrace.connectors.topic import to_json
 from headrace.testing.broker import BrokerThread
+from tests.waiting import until
 
 PLUGINS = str(Path(__file__).parent / "plugins")
 """Connectors of the tests' own, found by the driver and, through the environment, by Spark's workers."""
@@ -90,14 +91,7 @@ def serving():
 @pytest.fixture
 def eventually():
     """Wait until something is so, and fail when it is not in time."""
-
-    def wait(is_so, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not is_so():
-            assert time.monotonic() < deadline, f"it did not come about within {seconds} s"
-            time.sleep(0.02)
-
-    return wait
+    return until
 
 
 @pytest.fixture

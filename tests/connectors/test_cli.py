@@ -153,7 +153,7 @@ def test_files_go_through_a_topic_to_files_once_although_the_whole_process_is_ki
     running = started(
         "run", "in.toml", "out.toml", "-b", bootstrap, "-m", "local[2]", "--conf", "spark.driver.memory=512m"
     )
-    eventually(lambda: running.poll() is not None or len(list(out.glob("*.jsonl"))) > 2, 600)
+    eventually(lambda: running.poll() is not None or len(list(out.glob("*.jsonl"))) > 2, seconds=600)
     assert running.poll() is None, (tmp_path / "stderr").read_text()
     os.kill(running.pid, signal.SIGKILL)
     running.wait()

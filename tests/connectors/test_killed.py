@@ -98,7 +98,7 @@ def test_tables_and_lakes_are_moved_once_and_webhooks_called_at_least_once(
     before = 0, 0, 0, 0
     for _ in range(2):
         running = started("run", *arguments, "--conf", "spark.driver.memory=512m")
-        eventually(lambda: running.poll() is not None or moved(before), 500)  # noqa: B023
+        eventually(lambda: running.poll() is not None or moved(before), seconds=500)  # noqa: B023
         assert running.poll() is None, (tmp_path / "stderr").read_text()
         kill(running)
         before = tuple(min(count, ROWS - BATCH) for count in counts())

@@ -91,10 +91,10 @@ def test_a_connector_whose_cluster_is_away_waits_and_says_for_what(connect, star
         eventually(lambda: look() == ("running", None))
         broker.kill()
         away = f"the cluster at {broker.bootstrap} does not answer"
-        eventually(lambda: look() == ("waiting", away), 120)
+        eventually(lambda: look() == ("waiting", away), seconds=120)
         assert f"gate: {away}" in connect("status")
         broker.start()
-        eventually(lambda: look() == ("running", None), 120)
+        eventually(lambda: look() == ("running", None), seconds=120)
     finally:
         broker.kill()
 

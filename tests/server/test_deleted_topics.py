@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,15 +13,9 @@ from headrace.server.log.directory import META
 from headrace.testing.broker import BrokerThread
 from headrace.testing.cluster import processes
 from headrace.testing.process import BrokerProcess
+from tests.waiting import until
 
 AT_ONCE = {"log.segment.delete.delay.ms": "0", "headrace.stray.retention.ms": "0"}
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < deadline, "this never happened"
-        time.sleep(0.05)
 
 
 def create(bootstrap: str, name: str, partitions: int = 1, replicas: int = 1) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -17,16 +14,10 @@ from confluent_kafka.admin import (
 )
 
 from headrace.testing.broker import BrokerThread
+from tests.waiting import until
 
 SHORT = {"retention.ms": "1", "retention.bytes": "1", "segment.bytes": "1048576", "file.delete.delay.ms": "0"}
 RECORDS = 20
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < deadline, "this never happened"
-        time.sleep(0.05)
 
 
 @pytest.fixture(params=["on the topic", "on the broker", "by removing the last value"])

@@ -1,7 +1,6 @@
 """Settings that a broker used to take without a word, each seen to act on a real broker."""
 
 import threading
-import time
 
 import pytest
 
@@ -24,6 +23,7 @@ from headrace.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.waiting import until
 
 PATIENCE = 60
 BROKER, GROUP, SET = 4, 32, 0
@@ -36,13 +36,6 @@ def alter(broker, kind, name, settings):
     with WireClient(broker.bootstrap, PATIENCE) as client:
         (response,) = client.call(request, 1).responses
     return response
-
-
-def eventually(condition):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 BEHIND_TOPICS = {synonym.name for synonyms in TOPIC_SYNONYMS.values() for synonym in synonyms}
@@ -68,7 +61,7 @@ def test_every_setting_that_changes_while_running_is_read_again_when_one_does(ma
         monkeypatch.setattr(BrokerConfig, accessor, recording)
     broker = make_broker()
     assert alter(broker, BROKER, "", {"log.retention.ms": 9}).error_code == 0
-    eventually(lambda: set(LIVE) <= read)
+    until(lambda: set(LIVE) <= read)
 
 
 def test_values_changed_while_running_reach_the_engines(make_broker):
@@ -94,7 +87,7 @@ def test_values_changed_while_running_reach_the_engines(make_broker):
             "num.io.threads": node.engines.disk.count,
         }
 
-    eventually(lambda: broker.run(seen) == changed)
+    until(lambda: broker.run(seen) == changed)
     meeting = threading.Barrier(3)
 
     async def submit(node):
@@ -173,7 +166,7 @@ def test_a_follower_that_gets_no_answer_gives_up_in_the_time_set(tmp_path, caplo
         cluster.create_topic(partitions=2)
         for broker in cluster:
             broker.faults.delay("Fetch", 3600, brokers=True)
-        eventually(lambda: "did not answer within 0.7 s" in caplog.text)
+        until(lambda: "did not answer within 0.7 s" in caplog.text)
 
 
 def test_segments_may_be_smaller_than_the_lower_bound_for_tests(broker):
@@ -217,4 +210,4 @@ def test_the_first_checkpoint_comes_soon_after_the_start(make_broker):
     file = broker.data / "recovery-point-offset-checkpoint"
     file.unlink()
     broker.start()
-    eventually(lambda: file.exists() and topic in file.read_text())
+    until(lambda: file.exists() and topic in file.read_text())

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -14,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.supervisor import HEALTHY_SECONDS, LONGEST_PAUSE, Restarts, settings_of
+from tests.waiting import until
 
 
 class Supervised:
@@ -54,13 +54,6 @@ def supervised(tmp_path):
     running = Supervised(tmp_path / "data", 3)
     yield running
     running.end()
-
-
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.05)
 
 
 def admin_of(supervised):

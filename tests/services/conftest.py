@@ -20,6 +20,7 @@ from headrace.services import (
     interface,
 )
 from headrace.testing.zookeeper import ZooKeeperServer
+from tests.waiting import until
 
 
 @pytest.fixture(scope="session")
@@ -93,14 +94,7 @@ def application(runtime: Callable[..., Runtime]) -> Callable[..., Bootstrap]:
 @pytest.fixture
 def eventually() -> Callable[..., None]:
     """Wait until a condition holds; fail with what it was if it never does."""
-
-    def wait(condition: Callable[[], object], seconds: float = 20.0) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "the condition never held"
-            time.sleep(0.02)
-
-    return wait
+    return until
 
 
 @interface("com.acme.Who")

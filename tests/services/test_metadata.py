@@ -79,7 +79,7 @@ def test_a_report_that_is_away_stops_no_export(
         kazoo = KazooClient(server.connect_string)
         kazoo.start()
         try:
-            eventually(lambda: kazoo.exists("/dubbo/metadata/com.acme.Who/provider/shop"), 120)
+            eventually(lambda: kazoo.exists("/dubbo/metadata/com.acme.Who/provider/shop"), seconds=120)
         finally:
             kazoo.stop()
             kazoo.close()

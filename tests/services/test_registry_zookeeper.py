@@ -173,7 +173,7 @@ def test_an_ensemble_that_is_away_does_not_stop_calls(
         late.service(who.named("late"), interface=who.interface)
         late.start()  # registers as soon as it can
         server.start()
-        eventually(lambda: who.answers(proxy) == {"a", "late"}, 40)
+        eventually(lambda: who.answers(proxy) == {"a", "late"}, seconds=40)
 
 
 def test_a_handshake_that_is_not_answered_is_tried_again(
@@ -195,7 +195,7 @@ def test_a_handshake_that_is_not_answered_is_tried_again(
         late = application("late", registry=RegistryConfig(address=address, check=False, timeout=100))
         late.service(who.named("late"), interface=who.interface)
         late.start()
-        eventually(lambda: session(late), 40)
+        eventually(lambda: session(late), seconds=40)
 
 
 def carry(*ends: socket.socket) -> None:
@@ -237,7 +237,7 @@ def test_a_reference_let_go_while_the_ensemble_is_away_does_not_come_back(
         leave(server)
         gone.destroy()
         come_back(server)
-        eventually(lambda: marks_in(server) == {"kept"}, 40)
+        eventually(lambda: marks_in(server) == {"kept"}, seconds=40)
 
 
 def marks_in(server: ZooKeeperServer) -> set[str]:

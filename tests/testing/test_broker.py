@@ -12,15 +12,9 @@ from headrace.wire.messages.describe_groups import DescribeGroupsRequest
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from headrace.wire.messages.sync_group import SyncGroupRequest
+from tests.waiting import until
 
 WEEK = timedelta(days=7)
-
-
-def until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def produce(bootstrap, topic, *values):

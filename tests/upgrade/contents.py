@@ -16,6 +16,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.waiting import until
+
 PATIENCE = 120.0
 BASE_TIMESTAMP = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -67,13 +69,6 @@ def codec_records() -> list[Record]:
         )
         for number in range(RECORDS)
     ]
-
-
-def until(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:g} s"
-        time.sleep(0.1)
 
 
 def read(bootstrap: str, topic: str, partition: int = 0, isolation: str = "read_committed") -> list[Message]:
@@ -139,7 +134,7 @@ class Writer:
         self._create("deleted")
         self._send("deleted", b"gone")
         self._admin.delete_topics(["deleted"])["deleted"].result(PATIENCE)
-        until("the topic is deleted", lambda: "deleted" not in self._admin.list_topics(timeout=30).topics)
+        until(lambda: "deleted" not in self._admin.list_topics(timeout=30).topics, "the topic is deleted")
         self._alter("broker", CLUSTER_SETTING)
         self._alter("broker", BROKER_SETTING, "1")
         # Last, so that nothing ends it: its producer goes without a word.
@@ -207,7 +202,7 @@ class Writer:
                 producer.produce("table", value, str(key))
             assert producer.flush(PATIENCE) == 0
             time.sleep(0.6)  # longer than segment.ms: the next round begins a segment
-        until("the table is compacted", lambda: len(read(self._bootstrap, "table")) < ROUNDS * KEYS)
+        until(lambda: len(read(self._bootstrap, "table")) < ROUNDS * KEYS, "the table is compacted")
 
     def _commit(self, group: str, protocol: str, offsets: list[int]) -> None:
         consumer = Consumer(
@@ -220,8 +215,8 @@ class Writer:
             }
         )
         consumer.subscribe(["codecs"])
-        until(f"{group} has its partitions", lambda: bool(consumer.poll(0.1) or consumer.assignment()))
-        until(f"{group} has all partitions", lambda: len(consumer.assignment()) == len(CODECS))
+        until(lambda: bool(consumer.poll(0.1) or consumer.assignment()), f"{group} has its partitions")
+        until(lambda: len(consumer.assignment()) == len(CODECS), f"{group} has all partitions")
         where = [
             TopicPartition("codecs", partition, offset, metadata=group)
             for partition, offset in enumerate(offsets)

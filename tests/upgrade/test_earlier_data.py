@@ -11,9 +11,10 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient
 
 from tests.upgrade import contents
-from tests.upgrade.contents import PATIENCE, as_record, read, until, values
+from tests.upgrade.contents import PATIENCE, as_record, read, values
 from tests.upgrade.earlier import FIXTURE, TODAY
 from tests.upgrade.running import Up
+from tests.waiting import until
 
 
 @dataclass(slots=True)
@@ -67,8 +68,8 @@ def test_an_open_transaction_is_ended_by_the_next_producer_of_its_id(opened: Ope
     producer.produce("open", b"after")
     producer.commit_transaction(PATIENCE)
     until(
-        "what was committed is seen",
         lambda: values(read(opened.bootstrap, "open")) == [b"before", b"after"],
+        "what was committed is seen",
     )
 
 
@@ -111,7 +112,7 @@ def test_groups_of_both_protocols_go_on_from_their_offsets(opened: Opened, group
 
     try:
         consumer.subscribe(["codecs"])
-        until("the group reads every partition", all_have_begun)
+        until(all_have_begun, "the group reads every partition")
     finally:
         consumer.close()
     assert first == dict(enumerate(offsets))

@@ -1,7 +1,5 @@
 """Requests that concern the whole cluster, sent to any of three brokers."""
 
-import time
-
 import pytest
 from confluent_kafka import Producer
 
@@ -40,6 +38,7 @@ from headrace.wire.messages.list_partition_reassignments import (
 )
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +72,6 @@ def partitions(wire, name):
     request = MetadataRequest([MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
     (topic,) = wire.ask(request, 12, MetadataResponse).topics
     return topic.partitions
-
-
-def until(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)
 
 
 def reassign(wire, name, *targets, version=1, **more):

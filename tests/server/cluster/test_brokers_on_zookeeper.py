@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import time
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -11,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.testing.process import BrokerProcess
 from headrace.testing.zookeeper import ZooKeeperServer
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -35,13 +35,6 @@ def brokers(tmp_path):
 
 IMPATIENT = {"socket.timeout.ms": 2000, "log_level": 0}
 """A frozen broker keeps its connections; clients should not wait a minute for it."""
-
-
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.05)
 
 
 def test_a_leader_that_freezes_is_replaced_and_nothing_acknowledged_is_lost(brokers):

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.wire.errors import ErrorCode
 from headrace.wire.errors import KafkaError as Refused
+from tests.waiting import until
 
 QUICK = {
     "group.initial.rebalance.delay.ms": "0",
@@ -27,13 +27,6 @@ QUICK = {
     "group.consumer.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
 }
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = 40) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not come about within {seconds} s"
-        time.sleep(0.02)
 
 
 def make_topic(bootstrap: str, name: str, partitions: int = 4) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -23,6 +22,8 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
+from tests.waiting import until
+
 PARTITIONS = 6
 _numbers = itertools.count()
 
@@ -34,14 +35,6 @@ QUICK = {
     "group.consumer.session.timeout.ms": "2000",
     "group.consumer.min.session.timeout.ms": "2000",
 }
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = 40) -> None:
-    """Wait for something that must come about; the limit is only for a test that has failed."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not come about within {seconds} s"
-        time.sleep(0.02)
 
 
 class Recorder:

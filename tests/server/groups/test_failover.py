@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.testing.cluster import Cluster, processes
 from headrace.testing.process import BrokerProcess
+from tests.waiting import until
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -22,13 +22,6 @@ SETTINGS = {
     "offsets.topic.replication.factor": "3",
     "replica.lag.time.max.ms": "3000",
 }
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not come about within {seconds} s"
-        time.sleep(0.02)
 
 
 @pytest.fixture

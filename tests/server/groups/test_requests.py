@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,13 +25,7 @@ from headrace.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from headrace.wire.messages.sync_group import SyncGroupRequest
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+from tests.waiting import until
 
 
 def find(client: WireClient, group: str) -> None:

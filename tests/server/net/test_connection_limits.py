@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-import time
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
@@ -12,6 +11,7 @@ from headrace.server.config.definition import ConfigError
 from headrace.server.identity import StartError
 from headrace.testing.wire import WireClient, frame
 from headrace.wire.messages.api_versions import ApiVersionsRequest
+from tests.waiting import until
 
 PATIENCE = 60
 
@@ -51,13 +51,6 @@ def alter(bootstrap, name, value):
     future.result(PATIENCE)
 
 
-def eventually(condition):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_one_address_has_its_limit_and_another_its_own(make_broker, peers):
     broker = make_broker({"max.connections.per.ip": 1, "max.connections.per.ip.overrides": "127.0.0.2:2"})
     assert is_served(peers(broker.port))
@@ -92,7 +85,7 @@ def test_a_host_name_that_the_cluster_was_given_keeps_no_broker_from_starting(ma
     broker.stop()
     broker.start()
     assert is_served(peers(broker.port))
-    eventually(lambda: "the host name nowhere.invalid cannot be resolved" in caplog.text)
+    until(lambda: "the host name nowhere.invalid cannot be resolved" in caplog.text)
 
 
 def test_a_connection_that_ends_makes_room_for_another(make_broker, peers):
@@ -100,7 +93,7 @@ def test_a_connection_that_ends_makes_room_for_another(make_broker, peers):
     first = peers(broker.port)
     assert is_served(first)
     first.close()
-    eventually(lambda: is_served(peers(broker.port)))
+    until(lambda: is_served(peers(broker.port)))
 
 
 def test_a_limit_that_is_changed_on_a_running_broker_holds_from_then_on(make_broker, peers):
@@ -108,10 +101,10 @@ def test_a_limit_that_is_changed_on_a_running_broker_holds_from_then_on(make_bro
     kept = peers(broker.port, "127.0.0.2")
     assert is_served(kept)
     alter(broker.bootstrap, "max.connections.per.ip.overrides", "127.0.0.2:1")
-    eventually(lambda: not is_served(peers(broker.port, "127.0.0.2")))
+    until(lambda: not is_served(peers(broker.port, "127.0.0.2")))
     assert is_served(kept)
     alter(broker.bootstrap, "max.connections.per.ip.overrides", "127.0.0.2:100")
-    eventually(lambda: is_served(peers(broker.port, "127.0.0.2")))
+    until(lambda: is_served(peers(broker.port, "127.0.0.2")))
 
 
 TWO_LISTENERS = {
@@ -164,7 +157,7 @@ def test_idle_connections_are_closed(make_broker, peers):
     idle = peers(broker.port)
     assert is_served(idle)
     broker.clock.advance(75)
-    eventually(lambda: broker.run(open_connections) == 0)
+    until(lambda: broker.run(open_connections) == 0)
 
 
 async def open_connections(node):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -12,6 +11,7 @@ from headrace.testing.process import BrokerProcess
 from headrace.testing.zookeeper import ZooKeeperServer
 from headrace.wire.batch import iterate_batches
 from headrace.wire.records import decode_records
+from tests.waiting import until
 
 TOPIC = "orders"
 SESSION_MS = 10_000
@@ -45,13 +45,6 @@ def state(brokers):
     impatient = {"bootstrap.servers": bootstrap(brokers), "socket.timeout.ms": 5000, "log_level": 0}
     found = AdminClient(impatient).list_topics(TOPIC, 60).topics[TOPIC].partitions[0]
     return found.leader, set(found.isrs)
-
-
-def until(condition, what):
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, f"did not come true: {what}"
-        time.sleep(0.05)
 
 
 def send(producer, values):

@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from headrace.testing.broker import BrokerThread
 from headrace.testing.cluster import Cluster
 from headrace.testing.disk import FaultyFiles
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -58,13 +58,6 @@ def end(cluster, broker, topic):
 def state(cluster, topic):
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     return admin.list_topics(topic, 30).topics[topic].partitions[0]
-
-
-def until(condition, what):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, f"did not come true: {what}"
-        time.sleep(0.05)
 
 
 def test_a_follower_whose_disk_fails_for_one_partition_goes_on_with_the_others(cluster, disks):

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import time
 
 import pytest
 from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
@@ -12,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from headrace.testing.broker import BrokerThread
 from headrace.testing.cluster import Cluster, processes
 from headrace.testing.disk import FaultyFiles
+from tests.waiting import until
 
 TOPIC = "orders"
 SETTINGS = {
@@ -39,13 +39,6 @@ def state(cluster):
     """(the leader, the ISR)"""
     found = admin_of(cluster).list_topics(TOPIC, 60).topics[TOPIC].partitions[0]
     return found.leader, set(found.isrs)
-
-
-def until(condition, what):
-    deadline = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < deadline, f"did not come true: {what}"
-        time.sleep(0.05)
 
 
 def produce(cluster, *values, **settings):

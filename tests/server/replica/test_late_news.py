@@ -1,7 +1,6 @@
 """One broker hears of a change long after another: nothing that follows from it may wait for ever."""
 
 import contextlib
-import time
 
 import pytest
 from confluent_kafka import Producer
@@ -14,6 +13,7 @@ from headrace.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -43,13 +43,6 @@ def produce(cluster, topic, *values):
     for value in values:
         producer.produce(topic, value, partition=0)
     assert producer.flush(60) == 0
-
-
-def until(condition, what):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, f"did not come true: {what}"
-        time.sleep(0.02)
 
 
 @contextlib.contextmanager

@@ -1,12 +1,11 @@
 """Three brokers, one log: followers copy it, the high watermark waits for them, another takes over when one goes."""
 
-import time
-
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.testing import cluster as testing
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -58,13 +57,6 @@ def read(cluster, topic):
             consumer.close()
             return found
         found.append(message.value())
-
-
-def until(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)
 
 
 def logs(cluster, topic):

@@ -1,7 +1,5 @@
 """Replicas that catch up take no more than their throttle allows; replicas in sync take what they need."""
 
-import time
-
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import (
@@ -21,6 +19,7 @@ from headrace.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from tests.waiting import until
 
 
 class HandClock:
@@ -120,13 +119,6 @@ def end(cluster, broker, topic):
     return cluster[broker].run(look)
 
 
-def eventually(condition, what):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, f"did not come true: {what}"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("side", ["leader", "follower"])
 def test_a_new_replica_waits_while_others_go_on(cluster, side):
     topic, other = f"moved-{side}", f"other-{side}"
@@ -136,10 +128,10 @@ def test_a_new_replica_waits_while_others_go_on(cluster, side):
     throttled = "1" if side == "leader" else "2"
     alter(cluster, ResourceType.BROKER, throttled, **{f"{side}_replication_throttled_rate": 1})
     move(cluster, topic, [1, 2])
-    eventually(lambda: end(cluster, 2, topic) > 0, "the first records are there")
+    until(lambda: end(cluster, 2, topic) > 0, "the first records are there")
     # In sync from the start, and throttled by name: it must go on all the same. That takes many round trips.
     fill(cluster, other, 30)
     assert end(cluster, 2, other) == 30
     assert end(cluster, 2, topic) < end(cluster, 1, topic) == 100
     alter(cluster, ResourceType.BROKER, throttled, **{f"{side}_replication_throttled_rate": None})
-    eventually(lambda: end(cluster, 2, topic) == 100, "the replica has everything")
+    until(lambda: end(cluster, 2, topic) == 100, "the replica has everything")

@@ -1,8 +1,6 @@
 """Unclean election by setting, on brokers in processes of their own: a partition whose last in-sync replica is away comes back
 with less, when somebody says that it may."""
 
-import time
-
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -15,6 +13,7 @@ from headrace.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from tests.waiting import until
 
 TOPIC = "orders"
 UNCLEAN = "unclean.leader.election.enable"
@@ -34,13 +33,6 @@ def admin_of(broker):
 def state(broker):
     """The partition as one broker tells it."""
     return admin_of(broker).list_topics(TOPIC, 30).topics[TOPIC].partitions[0]
-
-
-def until(condition, what):
-    deadline = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < deadline, f"did not come true: {what}"
-        time.sleep(0.05)
 
 
 def produce(broker, *values):

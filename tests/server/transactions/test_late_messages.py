@@ -16,6 +16,7 @@ from headrace.wire.messages.init_producer_id import InitProducerIdRequest
 from headrace.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.wire.records import BatchBuilder
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -24,13 +25,6 @@ def client(bootstrap, topic):
         request = FindCoordinatorRequest(key_type=1, coordinator_keys=[topic])
         until(lambda: client.call(request, 4).coordinators[0].error_code == 0)
         yield client
-
-
-def until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def init(client, name):

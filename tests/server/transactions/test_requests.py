@@ -1,7 +1,5 @@
 """What requests about transactions are refused with, byte by byte: clients decide by the code what to do next."""
 
-import time
-
 import pytest
 
 from headrace.testing.topics import create_topic
@@ -26,13 +24,7 @@ from headrace.wire.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-
-
-def until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+from tests.waiting import until
 
 
 def find(client, kind, name):
