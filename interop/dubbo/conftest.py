@@ -36,7 +36,7 @@ class JavaPrograms:
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         return ["java", "-Xmx512m", quiet, *opens, "-cp", classpath, f"headrace.interop.{program}", *args]
 
-    def run(self, program: str, *args: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(self, program: str, *args: str, timeout: float = 240) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.command(program, *args), capture_output=True, text=True, timeout=timeout)
 
     def provider(self, *args: str) -> Conversation:
@@ -66,7 +66,7 @@ class Conversation:
             self._lines.put(line.rstrip("\n"))
         self._lines.put(None)
 
-    def hear(self, start: str, timeout: float = 60) -> str:
+    def hear(self, start: str, timeout: float = 180) -> str:
         """The next line that begins with `start`."""
         while True:
             line = self._lines.get(timeout=timeout)
@@ -74,7 +74,7 @@ class Conversation:
             if line.startswith(start):
                 return line
 
-    def ask(self, command: str, timeout: float = 60) -> dict[str, Any]:
+    def ask(self, command: str, timeout: float = 180) -> dict[str, Any]:
         assert self.process.stdin is not None
         self.process.stdin.write(command + "\n")
         answer: dict[str, Any] = json.loads(self.hear("{", timeout))
