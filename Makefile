@@ -62,7 +62,7 @@ long: setup
 	@$(BIN)/pytest -m long $(ARGS)
 
 interop: setup
-	@$(BIN)/python -m pytest interop $(ARGS)
+	@$(BIN)/python -m pytest interop --timeout 900 $(ARGS)
 
 # ONLY=<part>[,<part>] for some parts; ARGS="--quick", ARGS="--scale 0.1", ARGS="--report" (docs/benchmarks.md)
 bench: setup
