@@ -34,7 +34,7 @@ _KEPT = re.compile(
 )
 
 Progress = Callable[[int], None]
-"""Told the bytes that were copied since the last time."""
+"""Called with the bytes copied since the last call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class DiskRoom:
             try:
                 await self._look()
             except StoreError as error:
-                log.info("the cluster cannot be told of the room on this broker's disk: %s", error)
+                log.info("cannot report the free space on this broker's disk to the cluster: %s", error)
             except Exception:
                 log.exception("looking for room on this broker's disk failed")
 

@@ -1,4 +1,4 @@
-"""Who a broker is: meta.properties in each of its data directories ties them to one broker of one cluster."""
+"""A broker's identity: meta.properties in each of its data directories ties them to one broker of one cluster."""
 
 from __future__ import annotations
 

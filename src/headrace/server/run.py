@@ -55,7 +55,7 @@ def _raise_file_limit() -> None:
 
 
 async def _started(node: Node, stop: asyncio.Event) -> bool:
-    """Start it, unless it is told to stop first: it may have to wait for its cluster."""
+    """Start it, unless a signal to stop comes first: it may have to wait for its cluster."""
     starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stop.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()

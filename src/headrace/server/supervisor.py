@@ -1,6 +1,6 @@
 """Several brokers on one machine without ZooKeeper: one process each, and the store of their cluster's facts in this one.
 
-The supervisor starts the brokers, starts one again that died, and stops them all when it is told to stop. Brokers end when the
+The supervisor starts the brokers, starts one again that died, and stops them all on SIGTERM or SIGINT. Brokers end when the
 supervisor does, so nothing is left behind.
 """
 

@@ -54,7 +54,7 @@ class PartitionReply(NamedTuple):
     record_errors: tuple[tuple[int, str], ...] = ()
     error_message: str | None = None
     current_leader: tuple[int, int] | None = None
-    """(leader id, leader epoch), told when this broker does not lead the partition."""
+    """(leader id, leader epoch), sent when this broker does not lead the partition."""
 
 
 def read_request(frame: memoryview, position: int, version: int) -> ProduceRequest:

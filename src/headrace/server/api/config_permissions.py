@@ -1,4 +1,4 @@
-"""Whose permission a change or a look at settings needs: the topic's, the group's, and for all else the cluster's."""
+"""Which permission reading or changing settings needs: on the topic, on the group, and on the cluster for all else."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _topics(
         try:
             size = log.size
         except KafkaError:
-            continue  # This one log is offline; the others are told.
+            continue  # This log is offline; list the others.
         topic = topics.setdefault(log.topic, DescribeLogDirsTopic(log.topic))
         topic.partitions.append(DescribeLogDirsPartition(log.partition, size, 0, False))
     return list(topics.values())

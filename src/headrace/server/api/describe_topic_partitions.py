@@ -52,7 +52,7 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
         topic = image.topics.get(name)
         start = first_partition if name == first_name else 0
         if topic is None:
-            # A topic that went between two pages is not news to someone who asked for all.
+            # A client that asked for all topics need not know of one deleted between two pages.
             if request.topics:
                 response.topics.append(_absent(name))
             continue

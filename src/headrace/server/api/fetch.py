@@ -1,9 +1,9 @@
 """Fetch: record batches from an offset on, for consumers up to the high watermark, for followers to the end.
 
-- Waits up to max_wait_ms until min_bytes can be told; an error or a divergence is told at once.
+- Waits up to max_wait_ms for min_bytes; an error or a divergence is reported at once.
 - Sessions (7+): only partitions with news are in the reply.
 - At least one whole batch is sent from the first partition that has one, however small the limits.
-- 9: leader epochs are checked  - 11: rack  - 12: divergence is told in the reply  - 13: topic ids
+- 9: leader epochs are checked  - 11: rack  - 12: the reply reports divergence  - 13: topic ids
 - 15: the follower's id travels as a tagged field
 """
 
@@ -280,7 +280,7 @@ class _Fetch:
             self._context.connection.unmute()
 
     def _fail(self) -> None:
-        """Nobody else hears of an error here: without an answer, the client must at least lose the connection."""
+        """No one else handles an error here: without an answer, the client must at least lose the connection."""
         log.exception("a fetch failed inside the broker")
         self._become(Event.FAILURE)
         self._stop_waiting()

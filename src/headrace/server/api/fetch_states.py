@@ -7,7 +7,7 @@ everything else goes on:
 
 - Nothing is watched during the first look, so one that took a thread may have missed a record: a check follows it.
 - A partition that moves during a later look may have been looked at before: a check follows that too.
-- When the time is up, one last look is told, whatever it found; a look under way at that moment is the last.
+- When the time is up, one last look is sent, whatever it found; a look under way at that moment is the last.
 
 A fetch is answered by entering ANSWERED, and no way leads there from ANSWERED or FAILED: there is no second answer. What may
 still reach a fetch that is over (a check that was put off, a partition that was waking its watchers) changes nothing.
@@ -38,7 +38,7 @@ class Event(IntEnum):
     TOO_LITTLE = auto()
     """A look found less than min_bytes."""
     ENOUGH = auto()
-    """A look found what is to be told."""
+    """A look found something to send."""
     MOVED = auto()
     CHECK = auto()
     EXPIRED = auto()

@@ -2,7 +2,7 @@
 
 - Without a transactional id every call gets a new producer id: nothing but its own numbers depends on it.
 - With one, the coordinator gives the next epoch, which fences every producer before; an open transaction is aborted
-  first, and the client told to ask again (CONCURRENT_TRANSACTIONS).
+  first, and the client asks again (CONCURRENT_TRANSACTIONS).
 - 2: compact  - 3: the producer may say which id and epoch it has  - 4: PRODUCER_FENCED  - 5: TRANSACTION_ABORTABLE
 """
 
@@ -46,7 +46,7 @@ def _check_both_or_neither(request: InitProducerIdRequest) -> None:
 
 
 def _check_idempotent_write(context: Context) -> None:
-    """Whoever may write to some topic may do so idempotently (KIP-679)."""
+    """A client that may write to any topic may do so idempotently (KIP-679)."""
     if context.may_on_cluster(Operation.IDEMPOTENT_WRITE):
         return
     topics = context.engines.cluster.image.topics

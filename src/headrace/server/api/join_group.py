@@ -1,6 +1,6 @@
 """JoinGroup: enter a group, or enter its next generation.
 
-- A dynamic member without an id is told one (MEMBER_ID_REQUIRED) and joins with it.
+- A dynamic member without an id is given one (MEMBER_ID_REQUIRED) and joins with it.
 - The answer waits until the group's members have joined or their time is up; the leader's holds all members.
 - A static member that comes back to a stable group gets its place back at once.
 

@@ -83,7 +83,7 @@ def _nothing(asked: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartiti
 
 
 def _not_yet(context: Context) -> KafkaError:
-    """The last leader may have told a larger high watermark than this one knows of yet (KIP-207)."""
+    """The last leader may have reported a larger high watermark than this one knows yet (KIP-207)."""
     code = ErrorCode.OFFSET_NOT_AVAILABLE if context.version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
     return KafkaError(code)
 

@@ -54,5 +54,5 @@ def handle(context: Context, request: ListTransactionsRequest) -> ListTransactio
 
 def _compile(pattern: str) -> re2._Regexp:
     options = re2.Options()
-    options.log_errors = False  # The client is told.
+    options.log_errors = False  # The client gets the error.
     return re2.compile(pattern, options)

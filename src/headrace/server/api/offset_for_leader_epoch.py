@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch: where the records of a leader epoch end in this log, for whoever must cut its own.
+"""OffsetForLeaderEpoch: where the records of a leader epoch end in this log, for a replica that must truncate its own.
 
-- The largest epoch not above the one asked is told with its end; -1 and -1 when there is none.
+- The reply has the largest epoch not above the one asked for, with its end; -1 and -1 when there is none.
 - 2: current leader epoch is checked  - 3: followers name themselves  - 4: compact
 """
 

@@ -124,7 +124,7 @@ def _serve(
             except KafkaError as error:
                 told.append(_refusal(context, topic, data[0], by_id, error))
     if context.connection.served_all:
-        # Readers hear of the records before this reply is even made.
+        # Wake waiting readers before replying to the writer.
         context.engines.turn.hurry()
     if acks == 0:
         _no_reply(context, replies)
@@ -143,7 +143,7 @@ def _append(
     told: list[PartitionReply],
 ) -> PartitionReply:
     if partition.topic in INTERNAL_TOPICS:
-        # What coordinators keep there is theirs: a stray record would be met by whoever loads it next.
+        # What coordinators keep there is theirs: the next coordinator to load the partition would fail on a stray record.
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request carries no records for this partition")

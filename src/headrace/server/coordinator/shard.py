@@ -82,7 +82,7 @@ class Shard(Generic[S, R]):
         state.loaded()
 
     def close(self) -> None:
-        """Forget the state; whoever waits is sent to the new coordinator."""
+        """Forget the state; waiting requests are sent to the new coordinator."""
         if self._closed:
             return
         self._closed = True

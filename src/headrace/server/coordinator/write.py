@@ -46,7 +46,7 @@ class StateMachine(Protocol[R]):
         ...
 
     def unloaded(self) -> None:
-        """Leadership has gone: whoever still waits for an answer must get one."""
+        """Leadership has gone: every request that still waits must be answered."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What administrators ask of groups: which there are, who is in them, and to delete them."""
+"""What administrators ask of groups: listing them, describing their members, deleting them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sends a request, as far as a group cares."""
+"""The client of a request, as far as a group needs to know it."""
 
 from __future__ import annotations
 

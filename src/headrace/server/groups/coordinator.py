@@ -1,7 +1,7 @@
 """The group coordinator of a broker: finds the shard of a group and runs the operation on it.
 
 Every method either returns the answer, raises the KafkaError to answer with, or returns a future that ends
-in one of the two. Whose partition moves away while it waits is answered NOT_COORDINATOR.
+in one of the two. A request that is still waiting when its partition moves gets NOT_COORDINATOR.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class GroupCoordinator:
             shard.enqueue(records, done)
 
     def require(self, group_id: str) -> None:
-        """Raises what a member of the group is to be told unless this broker coordinates it, loaded."""
+        """Raises the error for a member of the group unless this broker coordinates it and has loaded it."""
         self._member_shard(group_id)
 
     def commit_transactional(

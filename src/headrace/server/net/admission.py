@@ -1,4 +1,4 @@
-"""Who may connect: limits on the number of connections and on the pace at which they open, as Kafka has them.
+"""Admitting connections: limits on the number of connections and on the pace at which they open, as Kafka has them.
 
 The listener that brokers use among themselves is exempt from the broker's own limits when there are others beside it: clients
 must not keep brokers apart. Limits given for a listener by name apply to that one too.

@@ -8,7 +8,7 @@ holding up the rest:
   many there are, a request smaller than a share always finds room.
 - A request too large for its share waits, and one connection at a time is lent what it lacks, outside the limit. It gives it back
   as soon as its request is served, and the next one goes on.
-- While somebody waits, whoever holds memory must deliver. A connection that has sent nothing for a while is cut off, and so is the
+- While a connection waits, those that hold memory must deliver. A connection that has sent nothing for a while is cut off, and so is the
   one with the loan when it is slow.
 """
 
@@ -79,7 +79,7 @@ class BufferBudget:
         return self._borrower is holder
 
     def take(self, size: int, holder: Holder) -> bool:
-        """Whether `holder` has so much more from now on; when not, it is told when to try again."""
+        """Whether `holder` has so much more from now on; if not, it is called when it may try again."""
         held = self._held.get(holder, 0) + size
         fits = held <= self._limit - self._shared - size
         if fits and self._borrower is not holder:
@@ -111,7 +111,7 @@ class BufferBudget:
                 loop.call_soon(each.memory_freed)
 
     def _watch(self) -> None:
-        """Somebody waits: take back what nobody needs, and see who delivers."""
+        """A connection waits: reclaim unused memory, and check which connections deliver."""
         self._timer = self._clock.call_later(PATIENCE_SECONDS, self._judge)
         for holder in tuple(self._held):
             holder.shrink()

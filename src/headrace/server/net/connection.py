@@ -4,7 +4,7 @@ Requests of a connection are served one at a time: while one waits, the connecti
 in the buffer (the reply queue keeps produces that only wait for replicas, so those do not mute). The memory of the buffer grows
 with the bytes that arrive and never with the length a client announces, and shrinks again.
 
-A frame is served from the transport or from the loop, never from inside a reply: whoever replies (a partition that
+A frame is served from the transport or from the loop, never from inside a reply: the caller that replies (a partition that
 moves, a coordinator that stored something) may be in the middle of a change, so `unmute` and `drained` only see to it
 that the loop comes back for the frames that are left.
 """

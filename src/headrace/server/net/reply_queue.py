@@ -3,13 +3,13 @@
 A reply may be ready later than the ones behind it (acks=all waits for replicas); it keeps its place. Slices of log
 files are read piece by piece, each written at once so that the client already receives while the next is read. A large
 reply, of many partitions, goes from the page cache to the socket inside the kernel: that takes half the broker's time,
-and its reader, who has to fetch it from memory instead of a warm cache, is busy with the other partitions anyway. So does
+and its reader, which has to fetch it from memory instead of a warm cache, is busy with the other partitions anyway. So does
 every slice for a peer that moves much while others ask little: copying pages that just came from a disk took a third of
 the loop's time.
 A piece that is not in the page cache is read by a thread, so the loop never waits for a disk; and nothing is read
 while the peer's window is full, so a slow reader costs no memory.
 
-Nothing here serves a request: whoever replies may be in the middle of a change, and must not find a later request
+Nothing here serves a request: the caller may be in the middle of a change, and must not find a later request
 served when the call returns. `on_drained` only says that the connection may go on, soon.
 """
 
@@ -70,7 +70,7 @@ class _Pump(Enum):
     """Who sends the next piece."""
 
     READY = auto()
-    """Whoever has something to send, at once."""
+    """The caller that has something to send, at once."""
     READING = auto()
     """The thread that reads it, when it is done."""
     YIELDED = auto()
@@ -291,7 +291,7 @@ class ReplyQueue:
         except BlockingIOError:
             return 0
         except OSError:
-            return None  # Reading it tells what is wrong; if it is the peer, the transport hears of it.
+            return None  # The read reports what is wrong; if the peer is gone, the transport notices.
         return count if count and self._advance(part, count) else None
 
     def _advance(self, part: Slice, count: int) -> bool:

@@ -1,1 +1,1 @@
-"""A partition's role on this broker: leader or follower, high watermark, who waits for what."""
+"""A partition's role on this broker: leader or follower, high watermark, waiting requests."""

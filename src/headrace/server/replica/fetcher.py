@@ -1,6 +1,6 @@
 """Pulls from one leader everything this broker follows there, in one request at a time over a fetch session.
 
-The leader is told the epoch of the last record this log has; when the leader's history differs, it says where, and
+The request carries the epoch of the last record this log has; when the leader's history differs, it says where, and
 the log is cut there (KIP-595). So a follower never cuts blindly to its own high watermark: see docs/replication.md.
 """
 
@@ -146,7 +146,7 @@ class ReplicaFetcher:
                         self._work.clear()
                         await self._work.wait()
                     while (wait := self._nothing_to_ask_for()) > 0:
-                        # Not longer than a long poll: whoever is followed anew should not wait for the others.
+                        # Not longer than a long poll: a partition newly followed should not wait for the others.
                         await self._clock.sleep(min(wait, self._settings.max_wait_ms / 1000))
                     await self._fetch(connection)
             except OSError as error:

@@ -16,7 +16,7 @@ CONSUMER = -1
 
 
 class FetchEntry:
-    """One partition that a fetch asks for. In a session it lives on, and remembers what was last told."""
+    """One partition that a fetch asks for. In a session it lives on, and remembers what was last sent."""
 
     __slots__ = (
         "index",
@@ -62,7 +62,7 @@ class FetchEntry:
 
 
 class FetchReader:
-    """What holds for a whole request: who reads, how far it may see, and how much it takes."""
+    """What holds for a whole request: the reader, how far it may see, and how much it takes."""
 
     __slots__ = (
         "_may_read",
@@ -105,7 +105,7 @@ class FetchReader:
     def read(
         self, entries: Iterable[FetchEntry], *, nowait: bool = True
     ) -> tuple[list[tuple[FetchEntry, PartitionReply]], int, bool]:
-        """(replies, bytes of records in them, whether one of them must be told at once).
+        """(replies, bytes of records in them, whether one of them must be sent at once).
 
         With `nowait`, BlockingIOError when finding the records needs the disk.
         """

@@ -50,7 +50,7 @@ class IsrChanges:
     def propose(self, partition: Partition, isr: frozenset[int]) -> None:
         """Ask for this ISR; nothing when the partition already waits for an answer.
 
-        Without the leader it resigns, and an empty one asks for a new term, for want of another who could lead.
+        An ISR without the leader is a resignation; an empty one asks for a new term, because no other replica could lead.
         """
         leadership = partition.leadership
         if leadership is None or leadership.proposed is not None or isr == leadership.isr:

@@ -113,7 +113,7 @@ class Leadership:
         return self.isr if self.proposed is None else self.isr | self.proposed
 
     def committed_end(self, log_end_offset: int) -> int:
-        """How far the high watermark may move: everybody who counts has everything before it."""
+        """How far the high watermark may move: every replica that counts has everything before it."""
         end = log_end_offset
         for replica in self.maximal_isr:
             follower = self.followers.get(replica)

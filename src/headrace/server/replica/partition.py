@@ -1,6 +1,6 @@
-"""One partition as this broker holds it: the log, its role, the high watermark, and who waits for it to move.
+"""One partition as this broker holds it: the log, its role, the high watermark, and the requests that wait for it to move.
 
-The partition is the only one that moves the high watermark. Whoever waits registers here and leaves when served:
+The partition is the only one that moves the high watermark. A waiting request registers here and leaves when served:
 a fetch (or a fetch session) as a watcher, an acknowledgement as a callback at an offset.
 """
 
@@ -127,7 +127,7 @@ class Partition:
             self._give_up(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def close(self) -> None:
-        """The partition is deleted or moved away: whoever waits is told."""
+        """The partition is deleted or moved away: waiting requests get the error."""
         self.leadership = None
         self._give_up(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -178,7 +178,7 @@ class Partition:
         return self.sync_before_ack and self.log.log_end_offset > self.log.recovery_point
 
     def bring_to_disk(self) -> asyncio.Future[None] | None:
-        """What flush.messages asks of a follower. In sync mode: done when it may be told that the records are here."""
+        """What flush.messages asks of a follower. In sync mode: done when the leader may count the records as replicated."""
         log = self.log
         if log.log_end_offset - log.recovery_point < self._flush_messages:
             return None
@@ -202,7 +202,7 @@ class Partition:
         if leadership is None or follower is None:
             return False
         if not self.log.log_start_offset <= offset <= self.log.log_end_offset:
-            return False  # It is told OFFSET_OUT_OF_RANGE; what it has is not what this log has.
+            return False  # It gets OFFSET_OUT_OF_RANGE; what it has is not what this log has.
         follower.fetched(offset, self.log.log_end_offset, broker_epoch, now, log_start_offset)
         if replica in leadership.maximal_isr:
             self._advance()
@@ -226,7 +226,7 @@ class Partition:
 
     @property
     def has_caught_up(self) -> bool:
-        """Whether a leader's high watermark has reached where its term began, so that it lies behind none told before."""
+        """Whether a leader's high watermark has reached where its term began, so that it is not behind one reported earlier."""
         return self.leadership is not None and self.log.high_watermark >= self.leadership.epoch_start
 
     def has_in_sync(self, replica: int) -> bool:
@@ -300,7 +300,7 @@ class Partition:
             waiting.insert(bisect_right(waiting, offset, key=lambda each: each[0]), (offset, callback))
 
     def forget(self, offset: int, callback: Committed) -> bool:
-        """Whoever waited gives up (a timeout); False when it was called already."""
+        """The waiting request gives up (a timeout); False when it was called already."""
         try:
             self._committed.remove((offset, callback))
         except ValueError:
@@ -345,7 +345,7 @@ class Partition:
     # Watching.
 
     def watch(self, watcher: Watcher, *, end: bool = False) -> None:
-        """Be told when the high watermark moves, or with `end` (a follower) when the log grows."""
+        """Notify `watcher` when the high watermark moves, or with `end` (a follower) when the log grows."""
         (self._end_watchers if end else self._watchers).add(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:

@@ -218,7 +218,7 @@ class Replicas:
                 if self._logs.topic_id_of(known) not in (None, topic.id):
                     self._logs.delete(topic.name, index)
             except OSError as error:
-                known.take_offline(f"whose it is cannot be read: {error}")
+                known.take_offline(f"its topic id cannot be read: {error}")
             except KafkaError as error:
                 log.error("%s", error.message)  # It is put away when the new one is made.
         return self._logs.create(topic.name, index, config, topic.id)
@@ -243,7 +243,7 @@ class Replicas:
     # Logs that failed and come back.
 
     def reopening(self, log: PartitionLog) -> bool:
-        """Forget what rests on records that recovery may not find: who waits for them, a coordinator's state.
+        """Forget what depends on records that recovery may not find: requests that wait for them, a coordinator's state.
 
         Not while this replica counts as one that has them all, nor in a term of which it may have lost records.
         """
@@ -257,7 +257,7 @@ class Replicas:
         return not self._is_counted_on(partition) and not partition.needs_new_term
 
     def _is_counted_on(self, partition: Partition) -> bool:
-        """Whether it is in sync with others, who could lead instead or do lead, and must not find less in it than it confirmed."""
+        """Whether other in-sync replicas lead or could lead, and must not find less here than this one confirmed."""
         if partition.leadership is not None:
             counted = partition.leadership.maximal_isr
         else:
@@ -293,7 +293,7 @@ class Replicas:
             self._drop(partition)
 
     def _drop(self, partition: Partition) -> None:
-        """This broker no longer holds the partition: tell who waits, and let the files go in the background."""
+        """This broker no longer holds the partition: answer waiting requests, and delete the files in the background."""
         led = partition.is_leader
         for table, key in (
             (self._by_name, partition.topic.encode()),

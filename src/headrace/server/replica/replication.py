@@ -112,7 +112,7 @@ class Replication:
             )
         return fetcher
 
-    # Who follows this broker.
+    # The followers of this broker.
 
     def fetched(
         self, partition: Partition, replica: int, broker_epoch: int, offset: int, log_start_offset: int
@@ -166,7 +166,7 @@ class Replication:
                 fetcher.ask_again(partition)
 
     def shrink_isrs(self) -> None:
-        """Propose to leave out whoever has not caught up for replica.lag.time.max.ms."""
+        """Propose to remove followers that have not caught up for replica.lag.time.max.ms."""
         now = self._clock.monotonic()
         for partition in self._led:
             leadership = partition.leadership
@@ -179,7 +179,7 @@ class Replication:
                 self.isr_changes.propose(partition, leadership.isr - late)
 
     def grow_isrs(self) -> None:
-        """Propose again whoever has caught up and was refused: a quiet partition is not fetched anew."""
+        """Propose again followers that have caught up and were refused: a quiet partition is not fetched again."""
         now = self._clock.monotonic()
         for partition in self._led:
             leadership = partition.leadership

@@ -45,7 +45,7 @@ class FetchSession:
         self.by_id = by_id
         self.follower = follower
         self._followers_serve = followers_serve
-        """Consumers read from followers, who therefore must hear of the high watermark at once."""
+        """Consumers read from followers, so a follower must learn the high watermark at once."""
         self.epoch = 1
         self.last_used = now
         self.entries: dict[Key, FetchEntry] = {}
@@ -92,7 +92,7 @@ class FetchSession:
         return [self.entries[key] for key in taken]
 
     def attend(self, replies: list[tuple[FetchEntry, PartitionReply]]) -> None:
-        """From now on, watch what was read instead of asking again; what has news stays to be told."""
+        """From now on, watch what was read instead of asking again; partitions with news stay in the next reply."""
         kept: dict[Key, None] = {}
         for entry, reply in replies:
             key = (entry.topic, entry.index)

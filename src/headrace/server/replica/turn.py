@@ -1,7 +1,7 @@
 """Work put off to the end of the present turn: after the requests that arrived together, before the loop waits again.
 
 Waiting fetches look again there, once for all that was appended in the turn, and without the detour of another round
-of the event loop. A turn in which nothing more can come may be hurried: who waits then hears a little sooner.
+of the event loop. A turn in which nothing more can come may be ended early, so that waiting requests are answered sooner.
 """
 
 from __future__ import annotations

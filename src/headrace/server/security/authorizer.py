@@ -1,6 +1,6 @@
 """Who may do what. Handlers ask the authorizer before they touch a topic, a group, a transactional id or the cluster.
 
-Until there are ACLs everyone may do everything: `AllowAll`, which handlers do not even ask on the way of the records.
+Until there are ACLs everyone may do everything: `AllowAll`, which the record path never consults.
 """
 
 from __future__ import annotations

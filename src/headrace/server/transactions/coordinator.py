@@ -291,7 +291,7 @@ class TransactionCoordinator:
 
     async def _decide(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
         """Store a decision and have it carried out. One that is not confirmed in time is in the log all the same, and
-        nobody can take another: it is carried out as soon as it is confirmed, whatever the client is told."""
+        nobody can take another: it is carried out as soon as it is confirmed, whatever the reply to the client says."""
         taken: list[Transaction] = []
 
         def deciding() -> Transaction:

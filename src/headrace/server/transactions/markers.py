@@ -33,7 +33,7 @@ _NOT_READY = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_COORDINATOR,
 }
-"""What a group coordinator says. Whoever sends markers knows leaders only, and asks them again."""
+"""Errors of a group coordinator. The sender of markers knows only leaders, and asks them again."""
 
 
 class MarkerWriter:

@@ -1,6 +1,6 @@
-"""The steps of a transaction and who may take them: pure functions from what is known to what comes next.
+"""The steps of a transaction and which producer may take them: pure functions from what is known to what comes next.
 
-A producer is known by id and epoch. Whoever comes with an older epoch is a zombie and is fenced. With client
+A producer is known by id and epoch. A producer with an older epoch is a zombie and is fenced. With client
 version 2 (KIP-890) ending a transaction bumps the epoch, and the markers carry the new one, so a late message of the
 old transaction can never land in the next.
 """
@@ -54,7 +54,7 @@ def initialise(
     caller must abort that first (see `fence`).
     """
     if transaction is None:
-        # Nobody holds the id: whoever had it before was forgotten after transactional.id.expiration.ms, and starts over.
+        # The id is free: its last producer was forgotten after transactional.id.expiration.ms, and starts over.
         return Transaction(transactional_id, fresh_id, 0, timeout_ms, updated_ms=now_ms)
     _let_the_last_one_end(transaction)
     producer_id, epoch = expected
@@ -204,7 +204,7 @@ def _prepare(current: Transaction, commit: bool, bump: bool, fresh_id: int, now_
 
 
 def _let_the_last_one_end(transaction: Transaction | None) -> None:
-    """Comes before any question of id and epoch: those a producer was told at the end of its last transaction may be
+    """Comes before any question of id and epoch: those a producer got at the end of its last transaction may be
     in force only when that has ended."""
     if transaction is not None and transaction.status.ending:
         raise busy()

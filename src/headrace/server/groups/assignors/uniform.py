@@ -1,6 +1,6 @@
 """The `uniform` assignor: loads as equal as subscriptions allow, moving as little as that takes.
 
-Everybody keeps what they had, up to a fair share; free partitions go to whoever has least. Where members
+Everybody keeps what they had, up to a fair share; free partitions go to the members with the fewest. Where members
 differ in what they subscribe to, partitions then move from fuller to emptier subscribers of the same topic
 until no move makes any two of them more equal.
 """
@@ -58,7 +58,7 @@ def _assign_alike(
     counts = {topic_id: count for topic_id, count in partition_counts.items() if topic_id in topics}
     kept, free = _keep_owned(members, ordered, counts)
     quota, extras = divmod(sum(counts.values()), len(ordered))
-    # Whoever had most may keep the extra one.
+    # The members that had most may keep the extra one.
     for member_id in sorted(ordered, key=lambda m: -_load(kept[m])):
         allowed = quota
         if extras and _load(kept[member_id]) > quota:

@@ -79,7 +79,7 @@ def _has_room(state: GroupState, group: ClassicGroup, member_id: str) -> bool:
         case ClassicState.EMPTY:
             return True
         case ClassicState.PREPARING_REBALANCE:
-            # Those that are here count, so that a lowered limit puts out whoever comes last.
+            # Members that are here count, so that a lowered limit keeps out those that come last.
             return (member is not None and member.awaiting_join is not None) or group.joins_parked < limit
         case _:
             return member is not None or len(group.members) < limit

@@ -1,4 +1,4 @@
-"""How a classic group gets from one generation to the next: who is waited for, how long, and what then.
+"""How a classic group gets from one generation to the next: which members are waited for, how long, and what follows.
 
 Every function changes the group in memory and returns the write that the change needs, often an empty one:
 until the leader's assignment is stored, a rebalance is nothing that must survive.
@@ -20,7 +20,7 @@ from headrace.wire.messages.sync_group import SyncGroupResponse
 logger = logging.getLogger(__name__)
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""A parked first join ends after this long: its owner may have gone, and cannot be told from one that waits."""
+"""A parked first join ends after this long: its owner may have gone, and looks the same as one that waits."""
 
 NOTHING: Write[GroupRecord, None] = Write((), None)
 
@@ -108,7 +108,7 @@ def rebalance(state: GroupState, group: ClassicGroup, reason: str) -> Write[Grou
 
 
 def prepare(state: GroupState, group: ClassicGroup, reason: str) -> Write[GroupRecord, None]:
-    """All members must join again; those that wait for an assignment are told so."""
+    """All members must join again; those that wait for an assignment get REBALANCE_IN_PROGRESS."""
     if group.state is ClassicState.COMPLETING_REBALANCE:
         _reset_assignments(state, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_syncs.clear()
@@ -168,7 +168,7 @@ def complete_join_if_ready(state: GroupState, group: ClassicGroup) -> Write[Grou
 
 
 def complete_join(state: GroupState, group: ClassicGroup) -> Write[GroupRecord, None]:
-    """The join phase is over: whoever has not come is out, the rest form the next generation."""
+    """The join phase is over: members that have not joined are removed, the rest form the next generation."""
     state.timers.cancel(join_timer(group.group_id))
     for member in list(group.members.values()):
         if member.awaiting_join is None and member.instance_id is None:

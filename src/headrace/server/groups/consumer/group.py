@@ -155,7 +155,7 @@ class ConsumerGroup:
         if epoch < 0 and not self.members:
             return  # an administrator
         if transactional and epoch == -1 and not member_id and instance_id is None:
-            return  # a producer that was told the group only: its own epoch is what fences it
+            return  # a producer that knows the group only: its own epoch fences it
         member = self.member(member_id)
         if not transactional and member.classic is None and not speaks_consumer_protocol:
             raise KafkaError(

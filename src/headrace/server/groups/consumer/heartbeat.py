@@ -63,7 +63,7 @@ def heartbeat(state: GroupState, client: Client, request: ConsumerGroupHeartbeat
         member_epoch=member.member_epoch,
         heartbeat_interval_ms=state.heartbeat_interval_ms(group.group_id),
     )
-    # A member that says all it knows may have lost our last answer: it is told all in return.
+    # A member that sends its full state may have lost our last reply: send it everything.
     says_all = (
         request.rebalance_timeout_ms != -1
         and owned is not None

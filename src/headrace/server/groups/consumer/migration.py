@@ -67,7 +67,7 @@ def upgrade(state: GroupState, classic: ClassicGroup, records: list[GroupRecord]
 
 
 def dissolve(state: GroupState, classic: ClassicGroup) -> None:
-    """The upgrade is in the log: whoever waits for a rebalance of the classic group joins again, into the new one."""
+    """The upgrade is in the log: members that wait for a rebalance of the classic group join again, into the new one."""
     logger.info("Group %s has become a consumer group.", classic.group_id)
     classic.answer_all(ErrorCode.REBALANCE_IN_PROGRESS)
     state.timers.cancel(rebalance.join_timer(classic.group_id))

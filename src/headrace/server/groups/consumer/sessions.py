@@ -48,7 +48,7 @@ def expect_revocation(state: GroupState, group_id: str, member: ConsumerMember) 
 
 
 def expect_join(state: GroupState, group_id: str, member: ConsumerMember) -> None:
-    """A classic member was told to join again; the first time it was told counts."""
+    """A classic member must join again; the time of the first notice counts."""
     if (JOIN, group_id, member.member_id) not in state.timers:
         _fence_after(
             state,

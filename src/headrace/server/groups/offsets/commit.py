@@ -1,4 +1,4 @@
-"""OffsetCommit and TxnOffsetCommit: who may commit, and the records that say what."""
+"""OffsetCommit and TxnOffsetCommit: which commits are valid, and the records that store them."""
 
 from __future__ import annotations
 
