@@ -96,7 +96,7 @@ class PartitionReply:
         self.current_leader = current_leader
 
     @property
-    def must_be_told(self) -> bool:
+    def is_urgent(self) -> bool:
         """Whether the client has to act on it, whatever else there is to say."""
         return self.error_code != 0 or self.diverging_epoch is not None or self.preferred_read_replica >= 0
 

@@ -18,8 +18,8 @@ from headrace.wire.messages.describe_producers import (
 def handle(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
     topics = []
     for topic in request.topics:
-        told = [_describe(context, topic.name, index) for index in topic.partition_indexes]
-        topics.append(TopicResponse(topic.name, told))
+        answers = [_describe(context, topic.name, index) for index in topic.partition_indexes]
+        topics.append(TopicResponse(topic.name, answers))
     return DescribeProducersResponse(topics=topics)
 
 

@@ -23,7 +23,7 @@ def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForL
     is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
     for topic in request.topics:
         name = topic.topic.encode()
-        told = []
+        answers = []
         for asked in topic.partitions:
             reply = EpochEndOffset(partition=asked.partition, leader_epoch=-1, end_offset=-1)
             try:
@@ -36,6 +36,6 @@ def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForL
                 reply.leader_epoch, reply.end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
             except KafkaError as error:
                 reply.error_code = error.code
-            told.append(reply)
-        results.append(OffsetForLeaderTopicResult(topic.topic, told))
+            answers.append(reply)
+        results.append(OffsetForLeaderTopicResult(topic.topic, answers))
     return OffsetForLeaderEpochResponse(topics=results)

@@ -110,8 +110,8 @@ def _serve(
     find = context.engines.replicas.find
     by_id = context.version >= TOPIC_IDS
     for topic, partitions in request.topics:
-        told: list[PartitionReply] = []
-        replies.append((topic, told))
+        answers: list[PartitionReply] = []
+        replies.append((topic, answers))
         for data in partitions:
             try:
                 if acks not in (-1, 0, 1):
@@ -120,9 +120,9 @@ def _serve(
                     raise KafkaError(refused[topic], NO_PERMISSION)
                 partition = find(topic, data[0], by_id)
                 guard = verification.guard_for(partition) if verification is not None else None
-                told.append(_append(partition, data, request, guard, waits, told))
+                answers.append(_append(partition, data, request, guard, waits, answers))
             except KafkaError as error:
-                told.append(_refusal(context, topic, data[0], by_id, error))
+                answers.append(_refusal(context, topic, data[0], by_id, error))
     if context.connection.served_all:
         # Wake waiting readers before replying to the writer.
         context.engines.turn.hurry()
@@ -140,7 +140,7 @@ def _append(
     request: ProduceRequest,
     guard: VerificationGuard | None,
     waits: list[tuple[Partition, int, list[PartitionReply], int]],
-    told: list[PartitionReply],
+    answers: list[PartitionReply],
 ) -> PartitionReply:
     if partition.topic in INTERNAL_TOPICS:
         # What coordinators keep there is theirs: the next coordinator to load the partition would fail on a stray record.
@@ -150,7 +150,7 @@ def _append(
     appended = partition.append(data.records, acks=request.acks, guard=guard)
     last = appended.last_offset
     if last >= partition.log.high_watermark and (request.acks == -1 or partition.sync_before_ack):
-        waits.append((partition, last, told, len(told)))
+        waits.append((partition, last, answers, len(answers)))
     return PartitionReply(
         data.partition, 0, appended.first_offset, appended.log_append_time, appended.log_start_offset
     )
@@ -185,9 +185,9 @@ def _no_reply(context: Context, replies: Replies) -> None:
 
 def _encode(context: Context, replies: Replies) -> bytearray:
     endpoints: Sequence[Endpoint] = ()
-    if any(reply.current_leader is not None for _, told in replies for reply in told):
+    if any(reply.current_leader is not None for _, answers in replies for reply in answers):
         endpoints = context.engines.replicas.endpoints(
-            {reply.current_leader[0] for _, told in replies for reply in told if reply.current_leader},
+            {reply.current_leader[0] for _, answers in replies for reply in answers if reply.current_leader},
             context.connection.listener_name,
         )
     return encode_reply(replies, context.version, context.correlation_id, 0, endpoints)
@@ -210,19 +210,21 @@ class _Waiting:
         self._place = context.reserve_reply()
         self._timer: Timer = context.engines.clock.call_later(request.timeout_ms / 1000, self._expired)
         self._waits = [
-            (partition, offset, self._told(partition, told, position, request.acks))
-            for partition, offset, told, position in waits
+            (partition, offset, self._answering(partition, answers, position, request.acks))
+            for partition, offset, answers, position in waits
         ]
         self._left = len(waits)
         for partition, offset, callback in tuple(self._waits):
             partition.when_committed(offset, callback)
 
-    def _told(self, partition: Partition, told: list[PartitionReply], position: int, acks: int) -> Committed:
+    def _answering(
+        self, partition: Partition, answers: list[PartitionReply], position: int, acks: int
+    ) -> Committed:
         def committed(code: ErrorCode) -> None:
             if code is ErrorCode.NONE and acks == -1 and partition.below_minimum:
                 code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             if code is not ErrorCode.NONE:
-                told[position] = PartitionReply(told[position].partition, code)
+                answers[position] = PartitionReply(answers[position].partition, code)
             self._left -= 1
             if self._left == 0:
                 self._finish()

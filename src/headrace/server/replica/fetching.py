@@ -118,7 +118,7 @@ class FetchReader:
             except KafkaError as error:
                 reply = self._refusal(entry, error.code)
             total += reply.records_size()
-            urgent = urgent or reply.must_be_told
+            urgent = urgent or reply.is_urgent
             replies.append((entry, reply))
         return replies, total, urgent
 

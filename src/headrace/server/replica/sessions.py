@@ -104,7 +104,7 @@ class FetchSession:
         self, replies: list[tuple[FetchEntry, PartitionReply]]
     ) -> list[tuple[FetchEntry, PartitionReply]]:
         """The replies worth sending, remembered as sent."""
-        told = []
+        news = []
         first: dict[Key, None] = {}
         last: dict[Key, None] = {}
         for entry, reply in replies:
@@ -112,15 +112,15 @@ class FetchSession:
             if self._watch(entry, key) or entry.left_out:
                 first[key] = None  # ahead of those served
             if _news(entry, reply):
-                told.append((entry, reply))
+                news.append((entry, reply))
                 entry.sent_high_watermark = reply.high_watermark
                 entry.sent_log_start = reply.log_start_offset
-                if reply.records or reply.must_be_told:
+                if reply.records or reply.is_urgent:
                     first.pop(key, None)
                     last[key] = None
         moved = {key: None for key in self.changed if key not in last}
         self.changed = self._known(first | moved | last)
-        return told
+        return news
 
     def _known(self, keys: dict[Key, None]) -> dict[Key, None]:
         """Without those that the session no longer has: it may have been closed while a thread looked."""
@@ -151,7 +151,7 @@ class FetchSession:
 def _news(entry: FetchEntry, reply: PartitionReply) -> bool:
     return (
         bool(reply.records)
-        or reply.must_be_told
+        or reply.is_urgent
         or reply.high_watermark != entry.sent_high_watermark
         or reply.log_start_offset != entry.sent_log_start
     )
