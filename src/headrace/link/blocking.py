@@ -15,7 +15,8 @@ from typing import TypeVar
 
 from headrace.link.errors import BrokerUnavailable
 from headrace.link.opening import Offer, open_connection
-from headrace.link.settings import KafkaSettings, Tls
+from headrace.link.settings import KafkaSettings
+from headrace.link.tls import Tls
 from headrace.wire.codec import WireError
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import decode_reply, encode_request, reply_length, reply_number

@@ -32,7 +32,7 @@ def create_topic(
     settings = [CreatableTopicConfig(key, str(value)) for key, value in (config or {}).items()]
     topic = CreatableTopic(name, partitions, replication_factor, configs=settings)
     with WireClient(bootstrap.partition(",")[0]) as client:
-        result = client.call(CreateTopicsRequest([topic], timeout_ms=30_000), _CREATE).topics[0]  # type: ignore[attr-defined]
+        result = client.call(CreateTopicsRequest([topic], timeout_ms=30_000), _CREATE).topics[0]
         if result.error_code:
             why = result.error_message or ErrorCode(result.error_code).name
             raise ValueError(f"The topic {name} could not be created: {why}")

@@ -72,9 +72,9 @@ class _Fetch:
     __slots__ = (
         "_context",
         "_entries",
-        "_fetcher",
         "_max_wait_ms",
         "_min_bytes",
+        "_reader",
         "_session",
         "_state",
         "_timer",
