@@ -16,6 +16,7 @@ from headrace.server.groups.config import GroupConfig
 from headrace.server.groups.consumer.group import ConsumerGroup
 from headrace.server.groups.offsets.store import OffsetStore
 from headrace.server.groups.records import (
+    ConsumerGroupMetadataKey,
     GroupMetadataKey,
     GroupMetadataValue,
     GroupRecord,
@@ -87,7 +88,21 @@ class GroupState:
             elif isinstance(self.groups.get(key.group), ClassicGroup):
                 del self.groups[key.group]
         else:
-            ConsumerGroup.replay(self.groups, record)
+            self._replay_consumer_group(record)
+
+    def _replay_consumer_group(self, record: GroupRecord) -> None:
+        """Compaction may have removed any older record, so none relies on another."""
+        key, value = record
+        group_id: str = key.group_id  # type: ignore[attr-defined]
+        group = self.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = self.groups[group_id] = ConsumerGroup(group_id)
+        if value is None and isinstance(key, ConsumerGroupMetadataKey):
+            del self.groups[group_id]
+        else:
+            group.replay(record)
 
     def replay_groups(self, records: Iterable[GroupRecord]) -> None:
         """Records of groups alone, to which unlike offsets their place in the log means nothing."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, MutableMapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from headrace.server.groups.consumer.member import (
     NO_PARTITIONS,
@@ -32,9 +32,6 @@ from headrace.server.groups.records import (
     GroupRecord,
 )
 from headrace.wire.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from headrace.server.groups.state import Group
 
 
 class ResolvedRegex(NamedTuple):
@@ -240,22 +237,9 @@ class ConsumerGroup:
 
     # Replaying
 
-    @staticmethod
-    def replay(groups: MutableMapping[str, Group], record: GroupRecord) -> None:
-        """Apply one record. Compaction may have taken any older one away, so none relies on another."""
+    def replay(self, record: GroupRecord) -> None:
+        """Apply one record other than the group's own tombstone."""
         key, value = record
-        group_id: str = key.group_id  # type: ignore[attr-defined]
-        group = groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            if value is None:
-                return
-            group = groups[group_id] = ConsumerGroup(group_id)
-        if value is None and isinstance(key, ConsumerGroupMetadataKey):
-            del groups[group_id]
-            return
-        group._replay(key, value)
-
-    def _replay(self, key: object, value: object) -> None:
         match key, value:
             case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue():
                 self.epoch, self.metadata_hash = value.epoch, value.metadata_hash

@@ -58,9 +58,8 @@ def upgrade(state: GroupState, classic: ClassicGroup, records: list[GroupRecord]
     made += [group.target_record(member.member_id, member.assigned) for member in members]
     made.append(group.target_epoch_record(classic.generation))
     made += [member.assignment_record(group.group_id) for member in members]
-    detached = {group.group_id: group}
     for record in made:
-        ConsumerGroup.replay(detached, record)  # type: ignore[arg-type]
+        group.replay(record)
     records += classic.tombstones()
     records += made
     return group
