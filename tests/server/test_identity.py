@@ -7,7 +7,7 @@ from headrace.server.identity import StartError
 
 def registration(broker):
     async def look(node):
-        return node.cluster._registration
+        return node.cluster.registrar.registration
 
     return broker.run(look)
 

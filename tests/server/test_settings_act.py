@@ -150,7 +150,7 @@ def test_a_broker_that_gets_no_answer_gives_up_in_the_time_set(make_broker, ask,
     broker.faults.delay("ApiVersions", 3600, brokers=True)
 
     async def call(node):
-        asked = node.peers.call if ask == "peers" else node.cluster.link
+        asked = node.peers.call if ask == "peers" else node.cluster._call_broker
         with pytest.raises(BrokerUnavailable, match=f"did not answer within {seconds} s"):
             await asked(1, ApiVersionsRequest(), 0)
 

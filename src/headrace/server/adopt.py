@@ -132,10 +132,7 @@ async def _enter(
     except StartError as error:
         raise AdoptError(str(error)) from None
     try:
-        controller = node.cluster.controller
-        assert controller is not None
-        await controller.apply(lambda image: Outcome(None, _changes(node, image, topics, settings)))
-        await node.cluster.until(lambda image: all(topic in image.topics for topic in topics))
+        await node.cluster.decide(lambda now: Outcome(None, _changes(node, now.image, topics, settings)))
     finally:
         await node.stop()
 

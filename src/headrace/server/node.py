@@ -1,4 +1,4 @@
-"""A broker's life: open the data, join the cluster, serve, and stop so that the next start scans nothing."""
+"""One broker from start to stop: open the data, join the cluster, serve, and stop so that the next start need not scan the logs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable
+from typing import TypeVar
 
 from headrace.clock import Clock, SystemClock
 from headrace.server.api.dispatch import Dispatcher
 from headrace.server.api.engines import Engines
+from headrace.server.cluster.auto_topic_creation import AutoTopicCreation
+from headrace.server.cluster.decisions import alter_partition
 from headrace.server.cluster.image import Endpoint
 from headrace.server.cluster.join import join
 from headrace.server.cluster.peers import Peers
@@ -30,6 +33,7 @@ from headrace.server.log.config import LogConfig
 from headrace.server.log.directory import DirectoryInUse
 from headrace.server.log.environment import Environment
 from headrace.server.log.files import Files
+from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
 from headrace.server.net.acceptors import Acceptors
@@ -48,6 +52,8 @@ from headrace.wire.schema import Request, Response
 
 log = logging.getLogger("headrace")
 
+R = TypeVar("R", bound=Response)
+
 ALTER_PARTITION_VERSION = 3
 
 
@@ -61,7 +67,7 @@ class Node:
         dispatcher: Callable[[Engines], Dispatcher] = Dispatcher,
         removes_strays: bool = True,
     ) -> None:
-        """`removes_strays` is for brokers that serve; one that adopts topics has logs nobody knows of yet."""
+        """`removes_strays` is off while topics are adopted: their logs are not in the metadata yet."""
         self.config = config
         self.clock = clock or SystemClock()
         self._files = files or Files()
@@ -70,14 +76,14 @@ class Node:
         self._removes_strays = removes_strays
         self._disk = DiskThreads(config.integer("num.io.threads"))
         self._undo = contextlib.AsyncExitStack()
-        """How to end what was started, newest first; all of it is done, though a step of it fails."""
+        """Ends what was started, newest first. A step that fails does not keep the others from running."""
         self.addresses: dict[str, tuple[str, int]] = {}
-        """Where each listener is bound, by name; the port is the real one when 0 was asked for."""
+        """Where each listener is bound, by name; never port 0."""
         self.guessed_addresses: dict[str, tuple[str, int]] = {}
-        """What clients are told of listeners on every address when nobody said what to tell them."""
+        """Addresses advertised for listeners that bind every interface and have no advertised.listeners."""
 
     async def start(self) -> None:
-        """Returns when clients are served; StartError when that cannot be, with everything begun taken back."""
+        """Returns when clients are served. StartError when that is impossible; everything already started is then stopped."""
         try:
             await self._start()
         except BaseException as error:
@@ -87,36 +93,39 @@ class Node:
             raise
 
     async def _start(self) -> None:
-        """Each step leaves on `_undo` what ends it, so that a later one may fail."""
+        """Each step pushes what ends it on `_undo`, so that a later step may fail."""
         undo = self._undo
         self.logs = self._open_logs()
-        self._end_logs = self._give_logs_back
+        self._end_logs = self._leave_logs
         undo.callback(lambda: self._end_logs())
-        undo.callback(self._disk.shutdown)  # What its threads write is written before the logs are closed.
+        undo.callback(self._disk.shutdown)  # Its threads finish writing before the logs close.
         identity = read_identity(self.logs, self.config)
         sockets = self._bind()
         for _, bound in sockets:
             undo.callback(bound.close)
         self.broker_id = identity.broker_id
-        self.maintenance = LogMaintenance(self.logs, self._disk, maintenance_settings(self.config))
-        self.replicas = Replicas(self.broker_id, self.logs, self.config, self.maintenance.flusher, self.clock)
+        flusher = GroupFlusher(self._disk)
+        self.peers = self._peers()
+        replication = self._replication()
+        self.replicas = Replicas(self.broker_id, self.logs, self.config, flusher, self.clock, replication)
         undo.callback(self.replicas.close)
-        self.maintenance.observer = self.replicas
-        self.replicas.replication = replication = self._replication()
+        self.maintenance = LogMaintenance(
+            self.logs, flusher, self._disk, maintenance_settings(self.config), self.replicas
+        )
         self.cluster = await join(
             self.config,
             self._registration(identity),
             self.clock,
             lambda _, new, __: self.replicas.apply(new),
+            self._call_broker,
         )
         undo.push_async_callback(self.cluster.stop)
-        self.cluster.link = self._call_controller
         confirm_identity(self.logs, identity, self.cluster.image.cluster_id, self.cluster.broker_epoch)
         if self._removes_strays:
             doubt = identity.doubts(self.cluster.broker_epoch)
             settle_strays(self.logs, self.cluster.image, self.broker_id, doubt)
-        self.cluster.on_registered = lambda _: self._disk.submit(
-            note_registration, self.logs, lambda: self.cluster.broker_epoch
+        self.cluster.on_registered_again(
+            lambda: self._disk.submit(note_registration, self.logs, lambda: self.cluster.broker_epoch)
         )
         undo.push_async_callback(replication.stop)
         if not self.cluster.lone:
@@ -125,23 +134,23 @@ class Node:
                 [directory.path for directory in self.logs.directories],
                 self._disk,
                 self.clock,
-                self.cluster.tell_disk_full,
+                self.cluster.registrar.report_disk_full,
             )
             watching = asyncio.create_task(room.run())
             undo.callback(watching.cancel)
         await self._serve(sockets)
         replication.start()
 
-    def _give_logs_back(self) -> None:
-        """Without having served. What was stopped cleanly before still is; what was not must stay known as such."""
+    def _leave_logs(self) -> None:
+        """End without having served: logs that were cleanly stopped before stay so, and the others stay marked as not."""
         if all(directory.clean for directory in self.logs.online_directories):
             self.logs.close()
         else:
             self.logs.release()
 
-    def _replication(self) -> Replication:
+    def _peers(self) -> Peers:
         config = self.config
-        self.peers = Peers(
+        return Peers(
             self.broker_id,
             lambda: self.replicas.image,
             config.inter_broker_listener,
@@ -149,29 +158,28 @@ class Node:
             setup_timeout=config.integer("socket.connection.setup.timeout.ms") / 1000,
             request_timeout=config.integer("request.timeout.ms") / 1000,
         )
+
+    def _replication(self) -> Replication:
         return Replication(
             self.broker_id,
             lambda: self.cluster.broker_epoch,
             self.peers,
-            self._ask_controller,
+            self._alter_partition,
             self.clock,
-            fetcher_settings(config),
-            config.integer("replica.lag.time.max.ms"),
+            fetcher_settings(self.config),
+            self.config.integer("replica.lag.time.max.ms"),
         )
 
-    async def _ask_controller(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
-        controller = self.cluster.controller
-        if controller is not None:
-            return await controller.alter_partition(request)
-        reply = await self._call_controller(
-            self.cluster.image.controller_id, request, ALTER_PARTITION_VERSION
-        )
-        assert isinstance(reply, AlterPartitionResponse)
-        return reply
+    async def _alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """Ask the controller, which may be this broker, to change ISRs."""
+        cluster = self.cluster
+        if cluster.controller is not None:
+            return await cluster.own_controller.decide(alter_partition(request))
+        return await self._call_broker(cluster.image.controller_id, request, ALTER_PARTITION_VERSION)
 
-    async def _call_controller(self, controller_id: int, request: Request, version: int) -> Response:
+    async def _call_broker(self, broker_id: int, request: Request[R], version: int) -> R:
         timeout = self.config.integer("controller.socket.timeout.ms") / 1000
-        return await self.peers.call(controller_id, request, version, timeout)
+        return await self.peers.call(broker_id, request, version, timeout)
 
     def _open_logs(self) -> LogManager:
         config = self.config
@@ -205,21 +213,21 @@ class Node:
             identity.directory_id,
             rack=self.config.string("broker.rack"),
             host=self.config.string("headrace.host") or socket.gethostname(),
-            # Killed, a broker has everything it wrote; a machine that went down may not.
+            # A broker that was killed has everything it wrote; after the machine went down, it may not.
             kept_its_data=not identity.new and (clean or not identity.rebooted),
             stopped_cleanly=clean,
             previous_epoch=identity.previous_epoch,
         )
 
     def _configure(self, config: BrokerConfig) -> None:
-        """Take settings that were changed on the running cluster."""
+        """Apply settings that changed on the running cluster."""
         self.replicas.configure(config)
         self.cleaner.settings = cleaner_settings(config)
         self._disk.resize(config.integer("num.io.threads"))
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
         environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
-        # In a thread: it may have to look up host names.
+        # In a thread, since it may look up host names.
         made = asyncio.get_running_loop().run_in_executor(self._disk, ConnectionLimits.of, config)
         made.add_done_callback(lambda limits: self._limit_connections(config, limits))
 
@@ -230,7 +238,7 @@ class Node:
         if error is None:
             self.admission.limits = made.result()
         else:
-            log.error("The limits on connections stay as they were: %s", error)
+            log.error("The connection limits stay as they were: %s", error)
 
     async def _serve(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
         undo = self._undo
@@ -246,6 +254,7 @@ class Node:
             self.clock,
             self._disk,
             self.cluster,
+            AutoTopicCreation(self.cluster, self.clock),
             self.logs,
             self.replicas,
             FetchSessions(self.config.integer("max.incremental.fetch.session.cache.slots"), self.clock),
@@ -255,7 +264,7 @@ class Node:
             self._authorizer,
         )
         config = self.cluster.config
-        # From the file only: what the cluster has set follows, and must not keep a broker from starting.
+        # From the file only. Settings of the cluster follow, and must not keep a broker from starting.
         self.admission = Admission(ConnectionLimits.of(self.config))
         self.acceptors = Acceptors(
             self._dispatcher(self.engines), limits(config), self.admission, self.clock, self._disk
@@ -269,7 +278,7 @@ class Node:
             await self.acceptors.listen(listener.name, bound)
 
     async def _hand_over(self) -> None:
-        """Have other brokers lead what this one leads, while it still serves."""
+        """Move leadership to other brokers while this one still serves."""
         config = self.config
         if config.boolean("controlled.shutdown.enable"):
             tries = config.integer("controlled.shutdown.max.retries")
@@ -278,7 +287,7 @@ class Node:
             )
 
     async def stop(self) -> None:
-        """Hand over, stop serving, bring everything to the disk, leave the clean-stop mark and the cluster."""
+        """Hand over, stop serving, write everything to disk, mark the stop as clean, and leave the cluster."""
         self._end_logs = self.logs.close
         try:
             await self._hand_over()
@@ -286,7 +295,7 @@ class Node:
             await self._undo.aclose()
 
     async def crash(self) -> None:
-        """End at once, as if the process were killed: what was written is in the files, and nothing else is done."""
+        """End at once, as if the process were killed: nothing more is written."""
         self._end_logs = self.logs.release
         await self._undo.aclose()
 
@@ -303,12 +312,12 @@ class Node:
         return sockets
 
     def _advertised(self) -> tuple[Endpoint, ...]:
-        """What clients are told: advertised.listeners, else what is bound; port 0 means the port actually bound."""
-        told = {listener.name: listener for listener in self.config.advertised_listeners}
+        """advertised.listeners, or what is bound without it; port 0 becomes the port actually bound."""
+        advertised = {listener.name: listener for listener in self.config.advertised_listeners}
         endpoints = []
         for listener in self.config.listeners:
             bound_port = self.addresses[listener.name][1]
-            given = told.get(listener.name)
+            given = advertised.get(listener.name)
             host = given.host if given is not None else listener.host
             port = given.port if given is not None else 0
             if not host or host in ("0.0.0.0", "::"):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.clock import SystemClock
+from headrace.server.cluster.decisions import create_topics
 from headrace.server.cluster.image import Endpoint
 from headrace.server.cluster.join import join
 from headrace.server.cluster.node import ClusterNode
@@ -113,6 +114,6 @@ async def test_a_broker_whose_kazoo_loses_a_thread_registers_again(
     await asyncio.wait_for(node.until(lambda image: image.brokers[1].epoch > epoch and image.active(1)), 60)
     assert node.broker_epoch == node.image.brokers[1].epoch
     await asyncio.wait_for(node.until(lambda image: image.controller_epoch > term), 60)
-    (created,) = await asyncio.wait_for(node.admin.create_topics([CreatableTopic("after", 1, 1)]), 60)
+    (created,) = await asyncio.wait_for(node.decide(create_topics([CreatableTopic("after", 1, 1)])), 60)
     assert created.error is None
     assert "after" in node.image.topics

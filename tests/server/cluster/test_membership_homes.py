@@ -12,6 +12,7 @@ import pytest
 import uvloop
 
 from headrace.clock import SystemClock
+from headrace.server.cluster.decisions import create_topics
 from headrace.server.cluster.embedded import EmbeddedStore
 from headrace.server.cluster.image import Endpoint
 from headrace.server.cluster.join import join
@@ -53,7 +54,7 @@ async def controller_among(*nodes: ClusterNode) -> ClusterNode:
 async def create(node: ClusterNode, name: str, partitions: int, factor: int) -> None:
     assert node.controller is not None
     (result,) = await asyncio.wait_for(
-        node.admin.create_topics([CreatableTopic(name, partitions, factor)]), 30
+        node.decide(create_topics([CreatableTopic(name, partitions, factor)])), 30
     )
     assert result.error is None, result.error
 
@@ -64,7 +65,7 @@ async def create_in_the_end(name: str, *nodes: ClusterNode) -> None:
         controller = await controller_among(*nodes)
         try:
             (result,) = await asyncio.wait_for(
-                controller.admin.create_topics([CreatableTopic(name, 1, 1)]), 30
+                controller.decide(create_topics([CreatableTopic(name, 1, 1)])), 30
             )
         except KafkaError:
             continue
@@ -168,7 +169,7 @@ async def test_brokers_keep_their_image_while_zookeeper_is_away(tmp_path: Path) 
         await second.stop()
 
 
-async def test_an_expired_session_is_replaced_and_the_office_given_up(
+async def test_an_expired_session_is_replaced_and_the_controller_steps_down(
     tmp_path: Path, zookeeper: ZooKeeperServer
 ) -> None:
     settings = {"zookeeper.connect": f"{zookeeper.connect_string}/{tmp_path.name}"}

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from headrace.server.cluster.decisions import create_topics
 from headrace.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic
 
 Cluster = Any
@@ -18,7 +19,7 @@ async def test_a_controller_that_allows_unclean_elections_leaves_no_partition_wi
     await cluster.start(3)
     wanted = CreatableTopic("orders", -1, -1, [CreatableReplicaAssignment(0, [3, 2])])
     assert first.controller is not None
-    (created,) = await first.controller.create_topics([wanted])
+    (created,) = await first.controller.decide(create_topics([wanted]))
     assert created.error is None, created.error
     await cluster.stop(2)
     await asyncio.wait_for(first.until(lambda image: image.partition("orders", 0).isr == (3,)), 20)

@@ -10,11 +10,18 @@ from headrace.clock import SystemClock
 from headrace.server.cluster import brokers
 from headrace.server.cluster.changes import Change, TopicCreated
 from headrace.server.cluster.config_changes import ConfigOp, OpType
+from headrace.server.cluster.controller import ControllerState
+from headrace.server.cluster.controller_election import CONTROLLER
+from headrace.server.cluster.decisions import (
+    allocate_producer_ids,
+    create_topics,
+    incremental_alter_configs,
+    unregister_broker,
+)
 from headrace.server.cluster.differences import apply_changes
 from headrace.server.cluster.image import ConfigResource, MetadataImage, ResourceType
 from headrace.server.cluster.join import join
 from headrace.server.cluster.node import ClusterNode
-from headrace.server.cluster.office import CONTROLLER
 from headrace.server.cluster.registration import BROKER_IDS, Registration
 from headrace.server.cluster.sequence import CHANGES, SNAPSHOT_EVERY, load
 from headrace.server.cluster.store import Create, Delete, UnavailableError
@@ -28,7 +35,8 @@ Cluster = Any
 
 async def create(node: ClusterNode, name: str, partitions: int = 1, replication: int = 1) -> None:
     assert node.controller is not None
-    (created,) = await node.controller.create_topics([CreatableTopic(name, partitions, replication)])
+    wanted = CreatableTopic(name, partitions, replication)
+    (created,) = await node.controller.decide(create_topics([wanted]))
     assert created.error is None, created.error
 
 
@@ -122,7 +130,7 @@ async def test_a_new_controller_follows_one_that_went(cluster: Cluster) -> None:
     await create(second, "after", 1, 1)
 
 
-async def test_a_deposed_controller_writes_nothing(cluster: Cluster) -> None:
+async def test_a_controller_that_was_replaced_writes_nothing(cluster: Cluster) -> None:
     first = await cluster.start(1)
     second = await cluster.start(2)
     old = first.controller
@@ -133,11 +141,11 @@ async def test_a_deposed_controller_writes_nothing(cluster: Cluster) -> None:
     node = await cluster.elected()
     assert node.controller is not None
     assert node.controller.epoch > old.epoch
-    old._deposed = old._writer._closed = False
+    old._state, old._writer._closed = ControllerState.ACTIVE, False
     old._writer.image = stale_image
     writer = asyncio.create_task(old._writer.run())
     with pytest.raises(KafkaError) as caught:
-        await asyncio.wait_for(old.create_topics([CreatableTopic("ghost", 1, 1)]), 20)
+        await asyncio.wait_for(old.decide(create_topics([CreatableTopic("ghost", 1, 1)])), 20)
     await writer
     assert caught.value.code is ErrorCode.NOT_CONTROLLER
     await create(node, "real")
@@ -201,7 +209,7 @@ async def test_a_follower_that_slept_through_a_snapshot_is_told_the_difference(c
 async def test_operations_sent_at_once_are_decided_one_after_the_other(cluster: Cluster) -> None:
     node = await cluster.start(1)
     assert node.controller is not None
-    attempts = [node.controller.create_topics([CreatableTopic("once", 1, 1)]) for _ in range(10)]
+    attempts = [node.controller.decide(create_topics([CreatableTopic("once", 1, 1)])) for _ in range(10)]
     errors = [results[0].error for results in await asyncio.gather(*attempts)]
     assert [error.code for error in errors if error is not None] == [ErrorCode.TOPIC_ALREADY_EXISTS] * 9
 
@@ -210,7 +218,8 @@ async def test_validate_only_changes_nothing(cluster: Cluster) -> None:
     node = await cluster.start(1)
     assert node.controller is not None
     offset = node.image.offset
-    (result,) = await node.controller.create_topics([CreatableTopic("maybe", 1, 1)], validate_only=True)
+    wanted = create_topics([CreatableTopic("maybe", 1, 1)])
+    (result,) = await node.controller.decide(wanted, validate_only=True)
     assert result.error is None
     await cluster.settled()
     assert (node.image.offset, "maybe" in node.image.topics) == (offset, False)
@@ -220,11 +229,11 @@ async def test_producer_ids_are_given_out_in_blocks_that_never_meet(cluster: Clu
     node = await cluster.start(1)
     assert node.controller is not None
     blocks = await asyncio.gather(
-        *(node.controller.allocate_producer_ids(1, node.broker_epoch) for _ in range(5))
+        *(node.controller.decide(allocate_producer_ids(1, node.broker_epoch)) for _ in range(5))
     )
     assert [first for first, _ in blocks] == [0, 1000, 2000, 3000, 4000]
     with pytest.raises(KafkaError) as caught:
-        await node.controller.allocate_producer_ids(1, node.broker_epoch - 1)
+        await node.controller.decide(allocate_producer_ids(1, node.broker_epoch - 1))
     assert caught.value.code is ErrorCode.STALE_BROKER_EPOCH
 
 
@@ -232,12 +241,12 @@ async def test_a_brokers_settings_follow_the_image(cluster: Cluster) -> None:
     node = await cluster.start(1, {"log.retention.ms": "1"})
     assert node.controller is not None
     resource = ConfigResource(ResourceType.BROKER, "")
-    await node.controller.incremental_alter_configs(
-        {resource: [ConfigOp("log.retention.ms", OpType.SET, "2")]}
-    )
+    ops = [ConfigOp("log.retention.ms", OpType.SET, "2")]
+    await node.controller.decide(incremental_alter_configs({resource: ops}))
     await cluster.settled()
     assert node.config.topic_config({}).retention_ms == 2
-    await node.controller.incremental_alter_configs({resource: [ConfigOp("log.retention.ms", OpType.DELETE)]})
+    ops = [ConfigOp("log.retention.ms", OpType.DELETE)]
+    await node.controller.decide(incremental_alter_configs({resource: ops}))
     await cluster.settled()
     assert node.config.topic_config({}).retention_ms == 1
 
@@ -305,7 +314,7 @@ async def test_a_broker_back_first_with_an_old_copy_of_its_data_waits_too(cluste
     assert (partition.leader, partition.isr) == (-1, (2,))
 
 
-async def test_a_controller_that_sees_another_in_office_answers_no_more(cluster: Cluster) -> None:
+async def test_a_controller_that_sees_its_successor_answers_no_more(cluster: Cluster) -> None:
     """Until it wrote something it would not notice, and tell leaders what it knows for ever."""
     first = await cluster.start(1)
     second = await cluster.start(2)
@@ -336,10 +345,10 @@ async def test_a_broker_is_forgotten_for_good_unless_it_is_alive(cluster: Cluste
     await create(first, "orders", 2, 2)
     await cluster.stop(2)
     await asyncio.wait_for(first.until(lambda image: image.brokers[2].fenced), 20)
-    await first.admin.unregister_broker(2)
+    await first.decide(unregister_broker(2))
     assert 2 not in first.image.brokers
     offset = first.image.offset
-    await first.admin.unregister_broker(1)
+    await first.decide(unregister_broker(1))
     await asyncio.wait_for(first.until(lambda image: image.offset > offset + 1 and image.active(1)), 20)
     assert {partition.leader for partition in first.image.topics["orders"].partitions} == {1}
 
@@ -368,7 +377,8 @@ async def test_a_restarted_broker_takes_the_place_of_its_former_life(cluster: Cl
 async def test_two_thousand_partitions_are_read_from_disk_whole(tmp_path: Path, cluster: Cluster) -> None:
     node = await cluster.start(1)
     assert node.controller is not None
-    await node.controller.create_topics([CreatableTopic(f"t{number}", 4, 1) for number in range(500)])
+    wanted = [CreatableTopic(f"t{number}", 4, 1) for number in range(500)]
+    await node.controller.decide(create_topics(wanted))
     await cluster.settled()
     topics = node.image.topics
     await cluster.close()
@@ -400,7 +410,7 @@ async def test_a_broker_that_loses_the_store_between_its_first_steps_is_not_take
     second = await cluster.start(2)
     assert first.controller is not None
     wanted = CreatableTopic("orders", -1, -1, [CreatableReplicaAssignment(0, [1, 2])])
-    (created,) = await first.controller.create_topics([wanted])
+    (created,) = await first.controller.decide(create_topics([wanted]))
     assert created.error is None, created.error
     lived = second.broker_epoch
     await cluster.stop(2)

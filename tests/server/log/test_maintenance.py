@@ -69,7 +69,7 @@ def maintenance(tmp_path, clock, files):
     manager = LogManager([str(tmp_path / "data")], environment=Environment(clock=clock, files=files))
     manager.open()
     with ThreadPoolExecutor(4) as executor:
-        yield LogMaintenance(manager, executor)
+        yield LogMaintenance(manager, GroupFlusher(executor), executor)
         if files.gate is not None:
             files.gate.set()
     manager.release()
@@ -321,7 +321,9 @@ async def test_a_log_that_is_deleted_while_others_come_back_stays_away(maintenan
         def reopened(self, log):
             pass
 
-    maintenance.observer = Deleting()
-    await maintenance.retry_offline()
+    observed = LogMaintenance(
+        maintenance.manager, maintenance.flusher, maintenance._executor, observer=Deleting()
+    )
+    await observed.retry_offline()
     assert first.offline_reason is None
     assert second.offline_reason is not None

@@ -150,7 +150,7 @@ def known_to_be_full(cluster):
 
     async def look(node):
         controller = node.cluster.controller
-        return controller._full if controller is not None else frozenset()
+        return controller.full_brokers if controller is not None else frozenset()
 
     return set().union(*(broker.run(look) for broker in cluster))
 

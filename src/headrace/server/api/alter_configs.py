@@ -10,6 +10,7 @@ from headrace.server.api.config_permissions import changeable
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
 from headrace.server.api.incremental_alter_configs import read_resource
+from headrace.server.cluster.decisions import alter_configs
 from headrace.server.cluster.image import ConfigResource, ResourceType
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.alter_configs import (
@@ -55,7 +56,7 @@ async def _alter(context: Context, request: AlterConfigsRequest) -> AlterConfigs
             errors[position] = error
     if wanted:
         try:
-            done = await context.engines.cluster.admin.alter_configs(wanted, request.validate_only)
+            done = await context.engines.cluster.decide(alter_configs(wanted), request.validate_only)
         except KafkaError as error:
             done = dict.fromkeys(wanted, error)
         errors.update((positions[resource], error) for resource, error in done.items())

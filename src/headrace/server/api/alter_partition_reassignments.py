@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from headrace.server.api.context import Context, requires_on_cluster
 from headrace.server.api.forwarding import to_controller
+from headrace.server.cluster.decisions import alter_reassignments
 from headrace.server.security.operations import Operation
 from headrace.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -20,4 +21,4 @@ from headrace.wire.messages.alter_partition_reassignments import (
 async def handle(
     context: Context, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    return await context.engines.cluster.admin.alter_reassignments(request)
+    return await context.engines.cluster.decide(alter_reassignments(request))

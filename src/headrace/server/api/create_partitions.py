@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
+from headrace.server.cluster.decisions import create_partitions
 from headrace.server.security.operations import NO_PERMISSION, TOPIC, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.create_partitions import (
@@ -30,7 +31,9 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
 @to_controller
 async def _create(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     try:
-        results = await context.engines.cluster.admin.create_partitions(request.topics, request.validate_only)
+        results = await context.engines.cluster.decide(
+            create_partitions(request.topics), request.validate_only
+        )
     except KafkaError as error:
         results = [
             CreatePartitionsTopicResult(topic.name, error.code, error.message or None)

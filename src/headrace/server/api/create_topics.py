@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
+from headrace.server.cluster.decisions import create_topics
 from headrace.server.cluster.topics import CreatedTopic
 from headrace.server.config.describe import describe_topic
 from headrace.server.security.operations import NO_PERMISSION, TOPIC, Operation
@@ -49,9 +50,8 @@ def _hide_configs(result: CreatableTopicResult) -> None:
 
 @to_controller
 async def _create(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    cluster = context.engines.cluster
     try:
-        created = await cluster.admin.create_topics(request.topics, request.validate_only)
+        created = await context.engines.cluster.decide(create_topics(request.topics), request.validate_only)
     except KafkaError as error:
         created = [CreatedTopic(topic.name, error) for topic in request.topics]
     return CreateTopicsResponse(topics=[_result(context, topic) for topic in created])

@@ -9,6 +9,8 @@ from __future__ import annotations
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
 from headrace.server.cluster.image import MetadataImage
+from headrace.server.cluster.outcome import Outcome
+from headrace.server.cluster.topics import delete_topics
 from headrace.server.security.operations import NO_PERMISSION, TOPIC, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.delete_topics import (
@@ -63,23 +65,23 @@ def _refusal(context: Context, state: DeleteTopicState) -> DeletableTopicResult 
 @to_controller
 async def _delete(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     asked = _asked(context, request)
-    results = [DeletableTopicResult(state.name, state.topic_id) for state in asked]
     try:
         _check_enabled(context)
-        cluster = context.engines.cluster
-        image = cluster.admin.image
-        for state, result in zip(asked, results, strict=True):
-            _find(image, asked, state, result)
-        found = [result.topic_id for result in results if result.error_code == ErrorCode.NONE]
-        errors = await cluster.admin.delete_topics(found) if found else {}
-        for result in results:
-            failed = errors.get(result.topic_id)
-            if result.error_code == ErrorCode.NONE and failed is not None:
-                result.error_code, result.error_message = failed.code, failed.message
+        results = await context.engines.cluster.decide(lambda now: _decide(now.image, asked))
     except KafkaError as error:
-        for result in results:
-            result.error_code, result.error_message = error.code, error.message or None
+        results = [
+            DeletableTopicResult(state.name, state.topic_id, error.code, error.message or None)
+            for state in asked
+        ]
     return DeleteTopicsResponse(responses=results)
+
+
+def _decide(image: MetadataImage, asked: list[DeleteTopicState]) -> Outcome[list[DeletableTopicResult]]:
+    results = [DeletableTopicResult(state.name, state.topic_id) for state in asked]
+    for state, result in zip(asked, results, strict=True):
+        _find(image, asked, state, result)
+    found = [result.topic_id for result in results if result.error_code == ErrorCode.NONE]
+    return Outcome(results, delete_topics(image, found).changes)
 
 
 def _check_enabled(context: Context) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from headrace.server.api.context import Context, requires_on_cluster
 from headrace.server.api.forwarding import to_controller
+from headrace.server.cluster.decisions import elect_leaders
 from headrace.server.security.operations import Operation
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
@@ -15,4 +16,4 @@ from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeade
 @requires_on_cluster(Operation.ALTER)
 @to_controller
 async def handle(context: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    return await context.engines.cluster.admin.elect_leaders(request)
+    return await context.engines.cluster.decide(elect_leaders(request))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headrace.clock import Clock
 from headrace.server.api.encoded_topics import EncodedTopics
+from headrace.server.cluster.auto_topic_creation import AutoTopicCreation
 from headrace.server.cluster.node import ClusterNode
 from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.config.broker import BrokerConfig
@@ -26,6 +27,7 @@ class Engines:
     disk: Executor
     """Threads for whatever waits for a disk."""
     cluster: ClusterNode
+    auto_topic_creation: AutoTopicCreation
     logs: LogManager
     replicas: Replicas
     sessions: FetchSessions

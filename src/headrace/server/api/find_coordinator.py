@@ -67,11 +67,11 @@ async def _locate(context: Context, topic: str, key: str) -> Coordinator:
 
 async def _create(context: Context, topic: str) -> None:
     """In a cluster this fails until there are as many brokers as the topic has replicas."""
-    cluster = context.engines.cluster
-    error = (await cluster.admin.auto_create([topic])).get(topic)
+    engines = context.engines
+    error = (await engines.auto_topic_creation.create([topic])).get(topic)
     if error is not None:
         raise _not_available(f"{topic} cannot be created yet: {error.name}.")
-    await cluster.until(lambda image: topic in image.topics)
+    await engines.cluster.until(lambda image: topic in image.topics)
 
 
 def _not_available(message: str) -> KafkaError:

@@ -12,6 +12,7 @@ from headrace.server.api.config_permissions import changeable
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
 from headrace.server.cluster.config_changes import ConfigOp, OpType
+from headrace.server.cluster.decisions import incremental_alter_configs
 from headrace.server.cluster.image import ConfigResource, ResourceType
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.incremental_alter_configs import (
@@ -75,8 +76,8 @@ async def _alter(
             errors[position] = error
     if wanted:
         try:
-            done = await context.engines.cluster.admin.incremental_alter_configs(
-                wanted, request.validate_only
+            done = await context.engines.cluster.decide(
+                incremental_alter_configs(wanted), request.validate_only
             )
         except KafkaError as error:
             done = dict.fromkeys(wanted, error)

@@ -89,7 +89,7 @@ async def _create(context: Context, request: MetadataRequest, names: list[str]) 
         errors |= dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not wanted:
             return errors
-    return errors | await engines.cluster.admin.auto_create(wanted)
+    return errors | await engines.auto_topic_creation.create(wanted)
 
 
 def _absent(name: str, code: ErrorCode) -> MetadataResponseTopic:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from headrace.server.api.context import Context, requires_on_cluster
 from headrace.server.api.forwarding import to_controller
+from headrace.server.cluster.decisions import update_features
 from headrace.server.cluster.features import SAFE_DOWNGRADE, UPGRADE
 from headrace.server.security.operations import Operation
 from headrace.wire.errors import KafkaError
@@ -27,7 +28,7 @@ async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeat
             update.upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
     response = UpdateFeaturesResponse(error_message=None)
     try:
-        await context.engines.cluster.admin.update_features(request)
+        await context.engines.cluster.decide(update_features(request), request.validate_only)
     except KafkaError as error:
         response.error_code, response.error_message = error.code, error.message
     response.results = [

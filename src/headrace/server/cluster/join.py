@@ -1,4 +1,4 @@
-"""Joining a cluster: picks the home of the store that the settings name, and starts the broker's membership."""
+"""Joining a cluster: opens the store that the settings name and starts the broker's membership."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headrace.clock import Clock
 from headrace.server.cluster.embedded import FILE_NAME, EmbeddedStore
-from headrace.server.cluster.node import ClusterNode, Listener
+from headrace.server.cluster.node import CallBroker, ClusterNode, Listener
 from headrace.server.cluster.registration import Registration
 from headrace.server.cluster.store import Store, StoreError
 from headrace.server.config.broker import BrokerConfig
@@ -16,15 +16,19 @@ CloseStore = Callable[[], Awaitable[None]]
 
 
 async def join(
-    config: BrokerConfig, registration: Registration, clock: Clock, listener: Listener | None = None
+    config: BrokerConfig,
+    registration: Registration,
+    clock: Clock,
+    listener: Listener | None = None,
+    call_broker: CallBroker | None = None,
 ) -> ClusterNode:
-    """A membership that is under way: the image is loaded, this broker is alive in it, and there is a controller.
+    """Returns once the image is loaded, this broker is alive in it, and there is a controller.
 
-    `listener` hears every change from the very first, the loading of the image included. StoreError says what is wrong
-    with the store and what to do.
+    `listener` gets every change from the very first, including those that load the image. StoreError says what is wrong with the
+    store and what to do.
     """
     store, close_store = await _open_store(config, clock)
-    node = ClusterNode(store, registration, config, clock, close_store, lone=close_store is not None)
+    node = ClusterNode(store, registration, config, clock, call_broker=call_broker, close_store=close_store)
     if listener is not None:
         node.subscribe(listener)
     try:
@@ -36,7 +40,7 @@ async def join(
 
 
 async def _open_store(config: BrokerConfig, clock: Clock) -> tuple[Store, CloseStore | None]:
-    """The session, and how to close the store itself when it belongs to this broker alone."""
+    """A session, and how to close the store itself if it belongs to this broker alone."""
     session_timeout = config.integer("zookeeper.session.timeout.ms") / 1000
     ensemble = config.string("zookeeper.connect")
     if ensemble:

@@ -1,8 +1,9 @@
-"""What an operation of the controller comes to: an answer, and the changes to append before it is given."""
+"""The outcome of a decision: a result, and the changes to append before the result is reported."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -12,27 +13,25 @@ from headrace.server.cluster.image import Partition, Topic
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
     result: T
     changes: list[Change] = field(default_factory=list)
 
+    def followed_by(self, changes: Iterable[Change]) -> Outcome[T]:
+        """The same result with more changes."""
+        return Outcome(self.result, [*self.changes, *changes])
+
 
 class PartitionEdits:
-    """Collects new partition states by topic, leaving out those that are the same as before."""
+    """Collects new partition states by topic and drops those that change nothing."""
 
     def __init__(self) -> None:
         self._states: dict[uuid.UUID, dict[int, Partition]] = {}
 
-    def put(self, topic: Topic, index: int, state: Partition) -> bool:
-        """Whether it changes anything."""
-        if topic.partition(index) == state:
-            return False
-        self._states.setdefault(topic.id, {})[index] = state
-        return True
+    def put(self, topic: Topic, index: int, state: Partition) -> None:
+        if topic.partition(index) != state:
+            self._states.setdefault(topic.id, {})[index] = state
 
     def changes(self) -> list[Change]:
         return [PartitionsChanged(topic_id, states) for topic_id, states in self._states.items()]
-
-    def __len__(self) -> int:
-        return sum(map(len, self._states.values()))

@@ -1,11 +1,15 @@
-"""Producer ids for this broker's clients, taken from the controller a block at a time; none is given twice."""
+"""Producer ids for this broker's clients, allocated by the controller a block at a time; no id is given out twice."""
 
 from __future__ import annotations
 
 import asyncio
 
+from headrace.server.cluster.decisions import allocate_producer_ids
 from headrace.server.cluster.node import ClusterNode
 from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+
+ALLOCATE_VERSION = 0
 
 
 class ProducerIds:
@@ -18,10 +22,21 @@ class ProducerIds:
         async with self._lock:
             if self._next == self._end:
                 try:
-                    first, size = await self._cluster.admin.allocate_producer_ids()
+                    first, size = await self._allocate()
                 except KafkaError as error:
                     raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from None
                 self._next, self._end = first, first + size
             taken = self._next
             self._next += 1
             return taken
+
+    async def _allocate(self) -> tuple[int, int]:
+        """(first id, how many) of a block that no other broker gets."""
+        cluster = self._cluster
+        if cluster.is_controller:
+            return await cluster.decide(allocate_producer_ids(cluster.broker_id, cluster.broker_epoch))
+        request = AllocateProducerIdsRequest(cluster.broker_id, cluster.broker_epoch)
+        reply = await cluster.ask_controller(request, ALLOCATE_VERSION)
+        if reply.error_code:
+            raise KafkaError(ErrorCode(reply.error_code), "The controller gave out no producer ids.")
+        return reply.producer_id_start, reply.producer_id_len

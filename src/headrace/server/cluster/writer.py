@@ -1,20 +1,19 @@
-"""The controller's way into the store: what is decided goes there in order, once, and only while the controller's epoch holds.
+"""Appends the controller's changes to the sequence in the store: in order, once, and only while the controller's epoch holds.
 
-Owns the image with everything decided so far, against which the next decision is made, so that decisions need not wait for one
-another; an answer is given once all it rests on is in the store.
+Owns the image with everything decided so far. Decisions are based on it and need not wait for one another; `stored` waits until
+the store has what a decision rests on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 from headrace.clock import Clock
+from headrace.server.cluster.changes import Change
 from headrace.server.cluster.differences import apply_changes
 from headrace.server.cluster.image import MetadataImage
-from headrace.server.cluster.outcome import Outcome
 from headrace.server.cluster.sequence import (
     SNAPSHOT_EVERY,
     Head,
@@ -32,18 +31,16 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.2
 
-T = TypeVar("T")
-
 
 class SequenceWriter:
-    def __init__(self, store: Store, epoch: int, clock: Clock, on_lost: Callable[[], None]) -> None:
-        """`on_lost` is called when the epoch turns out to hold no longer."""
+    def __init__(self, store: Store, epoch: int, clock: Clock, on_epoch_lost: Callable[[], None]) -> None:
+        """`on_epoch_lost` is called when the store shows that the epoch no longer holds."""
         self._store = store
         self._epoch = epoch
         self._clock = clock
-        self._on_lost = on_lost
+        self._on_epoch_lost = on_epoch_lost
         self.image = MetadataImage()
-        """The image with everything decided so far, which the store may not have yet."""
+        """Everything decided so far, including changes that are not in the store yet."""
         self._head = Head()
         self._queue: list[bytes] = []
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -60,33 +57,34 @@ class SequenceWriter:
         return self._head.offset
 
     def close(self) -> None:
-        """Write nothing more. Whoever waits is told that this is not the controller."""
+        """Write nothing more, and fail those who wait with NOT_CONTROLLER."""
         self._closed = True
         self._queue.clear()
         for _, future in self._waiting:
             if not future.done():
-                future.set_exception(_not_controller())
+                future.set_exception(not_controller())
         self._waiting.clear()
         self._wakeup.set()
 
-    async def submit(self, decide: Callable[[MetadataImage], Outcome[T]], validate_only: bool = False) -> T:
-        if self._closed:
-            raise _not_controller()
-        outcome = decide(self.image)
-        if not validate_only and outcome.changes:
-            pieces = list(split(outcome.changes))
-            self.image = apply_changes(self.image, self.image.offset + len(pieces), outcome.changes)
+    def append(self, changes: Sequence[Change]) -> None:
+        """Add `changes` to the image now, and to the store as soon as possible."""
+        if changes:
+            pieces = list(split(changes))
+            self.image = apply_changes(self.image, self.image.offset + len(pieces), changes)
             self._queue.extend(pieces)
-        # Even an answer without changes may rest on changes that are not in the store yet.
+            self._wakeup.set()
+
+    async def stored(self) -> None:
+        """Wait until the store has the whole image; NOT_CONTROLLER when it never will."""
+        if self._closed:
+            raise not_controller()
         if self.image.offset > self._head.offset:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((self.image.offset, future))
-            self._wakeup.set()
             await future
-        return outcome.result
 
     async def run(self) -> None:
-        """Append what is queued, in order; snapshot now and then."""
+        """Append what is queued, in order, and write a snapshot now and then."""
         while not self._closed:
             await self._wakeup.wait()
             self._wakeup.clear()
@@ -95,15 +93,14 @@ class SequenceWriter:
                 try:
                     await self._append(pieces)
                 except (ConflictError, SessionExpiredError) as error:
-                    log.warning("this broker is no longer the controller (%s)", error)
-                    self._on_lost()
+                    self._epoch_lost(error)
                     return
-                self._answer()
+                self._wake_waiting()
             if not self._closed and self._head.offset - self._head.snapshot >= SNAPSHOT_EVERY:
                 await self._snapshot()
 
     async def _append(self, pieces: list[bytes]) -> None:
-        """Append once and only once, also when the store goes away in the middle."""
+        """Append exactly once, even if the store goes away halfway through."""
         while pieces:
             try:
                 self._head = await append(self._store, self._head, self._epoch, pieces)
@@ -113,7 +110,7 @@ class SequenceWriter:
                 pieces = await self._not_yet_written(pieces)
 
     async def _not_yet_written(self, pieces: list[bytes]) -> list[bytes]:
-        """After a transaction of unknown fate: look how far it came, without assuming that it was us who wrote."""
+        """After a transaction of unknown fate: which pieces are missing. Another controller may have written instead."""
         while not self._closed:
             try:
                 head = await read_head(self._store)
@@ -128,7 +125,7 @@ class SequenceWriter:
                 await self._clock.sleep(RETRY_SECONDS)
         return []
 
-    def _answer(self) -> None:
+    def _wake_waiting(self) -> None:
         done = [entry for entry in self._waiting if entry[0] <= self._head.offset]
         self._waiting = [entry for entry in self._waiting if entry[0] > self._head.offset]
         for _, future in done:
@@ -142,11 +139,10 @@ class SequenceWriter:
         try:
             self._head = await write_snapshot(self._store, self._head, self._epoch, self.image)
         except UnavailableError:
-            # The next change tries again, from what the store then says.
+            # The next change tries again, from what the store says then.
             self._head = await self._reread_head()
         except (ConflictError, SessionExpiredError) as error:
-            log.warning("this broker is no longer the controller (%s)", error)
-            self._on_lost()
+            self._epoch_lost(error)
 
     async def _reread_head(self) -> Head:
         while True:
@@ -155,6 +151,10 @@ class SequenceWriter:
             except UnavailableError:
                 await self._clock.sleep(RETRY_SECONDS)
 
+    def _epoch_lost(self, error: Exception) -> None:
+        log.warning("this broker is no longer the controller (%s)", error)
+        self._on_epoch_lost()
 
-def _not_controller() -> KafkaError:
+
+def not_controller() -> KafkaError:
     return KafkaError(ErrorCode.NOT_CONTROLLER, "This broker is not the controller.")

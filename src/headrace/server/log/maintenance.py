@@ -64,14 +64,19 @@ class Reopening(Protocol):
 
 class LogMaintenance:
     def __init__(
-        self, manager: LogManager, executor: Executor, settings: MaintenanceSettings | None = None
+        self,
+        manager: LogManager,
+        flusher: GroupFlusher,
+        executor: Executor,
+        settings: MaintenanceSettings | None = None,
+        observer: Reopening | None = None,
     ) -> None:
         self.manager = manager
         self.settings = settings or MaintenanceSettings()
-        self.flusher = GroupFlusher(executor)
+        self.flusher = flusher
         self._executor = executor
         self._clock = manager.environment.clock
-        self.observer: Reopening | None = None
+        self._observer = observer
         self._written: dict[tuple[str, str], dict[TopicPartition, int]] = {}
 
     async def run(self) -> None:
@@ -212,15 +217,15 @@ class LogMaintenance:
                 await self._retry_log(log)
 
     async def _retry_log(self, log: PartitionLog) -> None:
-        if self.observer is not None and not self.observer.reopening(log):
+        if self._observer is not None and not self._observer.reopening(log):
             return
         try:
             await self._in_thread(self.manager.bring_back, log)
         except KafkaError as error:
             logger.warning("%s", error.message)
             return
-        if self.observer is not None:
-            self.observer.reopened(log)
+        if self._observer is not None:
+            self._observer.reopened(log)
 
     async def _retry_directory(self, directory: LogDirectory) -> None:
         try:

@@ -44,7 +44,13 @@ class LeadershipListener(Protocol):
 
 class Replicas:
     def __init__(
-        self, broker_id: int, logs: LogManager, config: BrokerConfig, flusher: GroupFlusher, clock: Clock
+        self,
+        broker_id: int,
+        logs: LogManager,
+        config: BrokerConfig,
+        flusher: GroupFlusher,
+        clock: Clock,
+        replication: Replication | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.image = MetadataImage()
@@ -58,7 +64,7 @@ class Replicas:
         """Partitions whose logs are still to be made, in order."""
         self._made = 0
         self._listeners: dict[str, LeadershipListener] = {}
-        self.replication: Replication | None = None
+        self.replication = replication
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:
         """Tell `listener` of every partition of `topic` this broker starts or stops leading."""

@@ -1,4 +1,4 @@
-"""The controller's office: /controller, which a broker's session holds, and /controller_epoch, which counts the holders."""
+"""Electing the controller: a session holds /controller, and /controller_epoch counts the controllers so far."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ CONTROLLER = "/controller"
 async def elect(store: Store, broker_id: int, watch: Watch) -> int | None:
     """Try to become the controller.
 
-    The new epoch, which is the version of /controller_epoch, when it worked; None when another broker holds the office, and then
-    `watch` is told when that ends.
+    Returns the new epoch, which is the version of /controller_epoch, or None while another broker is the controller. `watch` is
+    called when /controller changes.
     """
     while True:
         holder = await store.get(CONTROLLER, watch)
@@ -24,7 +24,7 @@ async def elect(store: Store, broker_id: int, watch: Watch) -> int | None:
             raise StoreError(f"The store has no {CONTROLLER_EPOCH}; it was not set up for Headrace.")
         if holder is not None:
             epoch = int(json.loads(holder[0])["epoch"])
-            # This session can hold the office without knowing: when it won, the store went away before it said so.
+            # This session may have won without knowing: the store can go away before it confirms the transaction.
             mine = holder[1].owner == store.session_id and known[1].version == epoch
             return epoch if mine else None
         epoch = known[1].version + 1
@@ -41,8 +41,8 @@ async def elect(store: Store, broker_id: int, watch: Watch) -> int | None:
         return epoch
 
 
-async def give_up(store: Store) -> None:
-    """A controller that failed must not keep others from the office."""
+async def resign(store: Store) -> None:
+    """Let another broker be elected, after this session's controller has stepped down."""
     found = await store.get(CONTROLLER)
     if found is not None and found[1].owner == store.session_id:
         with contextlib.suppress(ConflictError):
