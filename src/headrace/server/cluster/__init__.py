@@ -1,1 +1,1 @@
-"""The cluster's facts: the image every broker holds, the controller that alone changes it, the store behind it."""
+"""The cluster's metadata: the image every broker holds, the controller that alone changes it, and the store behind it."""

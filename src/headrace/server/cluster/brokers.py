@@ -1,6 +1,6 @@
-"""What follows when a broker comes, goes, or says it is about to go.
+"""What changes when a broker registers, dies, is about to stop, runs out of disk space or is unregistered.
 
-Pure functions from an image to the changes that answer the event.
+Pure functions from an image to changes.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Unclean = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A broker that registered, and what it says of its data."""
+    """A broker that registered, and the state of its data."""
 
     broker: Broker
     kept_its_data: bool = True
-    """False with an empty disk, an older copy of it, or after a crash of the machine: it may lack what it confirmed."""
+    """False with an empty disk, an old copy of the data, or after the machine crashed: records it acknowledged may be missing."""
     stopped_cleanly: bool = True
 
 
 def register(image: MetadataImage, came: Sequence[Arrival], unclean: Unclean) -> list[Change]:
-    """Brokers registered: they are alive from here on, and partitions without a leader may find one in them.
+    """Brokers registered: they are alive from now on and may lead partitions that have no leader.
 
-    One that has not kept its data leaves every ISR that has another member before it could be elected. One that did not stop
-    cleanly leads on only under a new epoch.
+    A broker that has not kept its data leaves every ISR that has another member before it can be elected. One that did not stop
+    cleanly continues as leader only in a new epoch.
     """
     changes: list[Change] = [
         BrokerChanged(replace(each.broker, fenced=False, in_controlled_shutdown=False)) for each in came
@@ -50,7 +50,7 @@ def register(image: MetadataImage, came: Sequence[Arrival], unclean: Unclean) ->
             isr = _trusted(partition, lost, active)
             if not led and partition.leader != NO_LEADER and isr == partition.isr:
                 continue
-            # Alone and stopped cleanly, it is where it was; otherwise someone may hold what it no longer has.
+            # A sole replica that stopped cleanly has lost nothing; otherwise another replica may have records it lacks.
             new_epoch = led and (len(partition.replicas) > 1 or partition.leader in unsure)
             state = next_state(
                 partition,
@@ -64,13 +64,13 @@ def register(image: MetadataImage, came: Sequence[Arrival], unclean: Unclean) ->
 
 
 def _trusted(partition: Partition, lost: Set[int], active: Set[int]) -> tuple[int, ...]:
-    """The ISR without those who lost their data, and, where it has no leader but can, without those still away."""
+    """The ISR without brokers that lost their data and, for a partition without a leader, without those still away."""
     isr = tuple(member for member in partition.isr if member not in lost)
     if partition.leader == NO_LEADER:
         if isr:
-            # Of members who went together the first to return lead; the others have to catch up with them.
+            # When all members went together, the first to return lead, and the others catch up with them.
             return tuple(member for member in isr if member in active) or isr
-        # All that is left of the last members: the first of them leads, and the others follow what it has.
+        # All the last members lost data: the first of them leads with what it has, and the others follow.
         return tuple(member for member in partition.replicas if member in partition.isr and member in active)[
             :1
         ]
@@ -78,10 +78,10 @@ def _trusted(partition: Partition, lost: Set[int], active: Set[int]) -> tuple[in
 
 
 def fence(image: MetadataImage, gone: Collection[int], unclean: Unclean) -> list[Change]:
-    """Brokers are gone: others lead what they led, and they are out of every ISR that has another member.
+    """Brokers died: other brokers take over their leadership, and they leave every ISR that has another member.
 
-    Where all members went together all stay on record, since each has what is committed: the first of them to return with its
-    data leads.
+    An ISR whose members all died stays as it is, since each of them has what is committed: the first to return with its data
+    leads.
     """
     known = [image.brokers[broker_id] for broker_id in gone if image.alive(broker_id)]
     changes: list[Change] = [
@@ -91,7 +91,7 @@ def fence(image: MetadataImage, gone: Collection[int], unclean: Unclean) -> list
 
 
 def begin_shutdown(image: MetadataImage, broker_id: int, unclean: Unclean) -> Outcome[int]:
-    """A broker is about to stop: its leaders move while it still serves. The result is how many it still leads."""
+    """A broker is about to stop: leadership moves away while it still serves. The result is how many partitions it still leads."""
     broker = image.brokers.get(broker_id)
     if broker is None or broker.fenced:
         raise _not_registered(broker_id)
@@ -101,7 +101,7 @@ def begin_shutdown(image: MetadataImage, broker_id: int, unclean: Unclean) -> Ou
     for topic, index, partition in image.partitions_of(broker_id):
         others = tuple(member for member in partition.isr if member != broker_id)
         if not any(map(acceptable, others)):
-            # Nobody can take over. It leads until it is gone, rather than leaving clients without a leader now.
+            # No other broker can lead. It continues until it is gone, rather than leaving clients without a leader now.
             remaining += partition.leader == broker_id
             continue
         election = Election.UNCLEAN if unclean(topic.name) else Election.ONLINE
@@ -113,9 +113,9 @@ def begin_shutdown(image: MetadataImage, broker_id: int, unclean: Unclean) -> Ou
 
 
 def relieve(image: MetadataImage, full: Set[int]) -> list[Change]:
-    """Brokers whose disks are full: members of the ISR that have room lead instead, and acknowledge without them.
+    """Brokers have full disks: members of the ISR with room lead instead, and the full ones leave the ISR.
 
-    Where no such member is alive nothing changes: all have what is committed, and one of them has to lead.
+    Where no member with room is alive, nothing changes: all have what is committed, and one of them has to lead.
     """
     edits = PartitionEdits()
     with_room = (_active(image) - full).__contains__
@@ -128,7 +128,7 @@ def relieve(image: MetadataImage, full: Set[int]) -> list[Change]:
 
 
 def unregister(image: MetadataImage, broker_id: int, unclean: Unclean) -> list[Change]:
-    """Forget a broker for good."""
+    """Remove a broker from the cluster for good."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         raise _not_registered(broker_id)

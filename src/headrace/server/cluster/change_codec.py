@@ -49,7 +49,7 @@ _KINDS = {
 
 
 def encode_changes(changes: Sequence[Change]) -> bytes:
-    """Compact JSON; longer texts are compressed, which partitions take well to."""
+    """Compact JSON, compressed when it is long: partitions compress well."""
     text = json.dumps([[change.TAG, *change.fields()] for change in changes], separators=(",", ":")).encode()
     return zlib.compress(text, 1) if len(text) >= _COMPRESS_FROM else text
 

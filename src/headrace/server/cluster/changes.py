@@ -1,6 +1,6 @@
-"""What changes in the cluster: who is there, which topics and partitions exist, and who leads them.
+"""Changes to brokers, topics and partitions.
 
-A change says what is now, not how it came about, so applying it needs no decision. On disk a change is a JSON list: its tag,
+A change records the new state, not the reason for it, so applying one needs no decision. On disk a change is a JSON list: its tag,
 then its fields (`change_codec.py`).
 """
 
@@ -38,7 +38,7 @@ class Change(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ControllerElected:
-    """A controller took office; every change of its predecessors comes before this one."""
+    """A new controller; every change of its predecessors comes before this one."""
 
     TAG: ClassVar[str] = "controller"
     controller_id: int
@@ -74,7 +74,7 @@ class ClusterNamed:
 
 @dataclass(frozen=True, slots=True)
 class BrokerChanged:
-    """A broker registered, was fenced, or began to shut down: this is how it now stands."""
+    """The new state of a broker that registered, was fenced, or began to shut down."""
 
     TAG: ClassVar[str] = "broker"
     broker: Broker
@@ -171,7 +171,7 @@ class TopicDeleted:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """New states of some partitions of a topic; indexes past the end are partitions added, in order."""
+    """New states of some partitions of a topic; indexes past the end are new partitions, in order."""
 
     TAG: ClassVar[str] = "partitions"
     topic_id: uuid.UUID
@@ -200,7 +200,7 @@ class PartitionsChanged:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsAllocated:
-    """Producer ids below `next_producer_id` belong to some broker."""
+    """Producer ids below `next_producer_id` are allocated."""
 
     TAG: ClassVar[str] = "producer-ids"
     next_producer_id: int

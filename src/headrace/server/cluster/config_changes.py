@@ -1,4 +1,4 @@
-"""Changing the settings of topics, brokers, groups and the whole cluster: what is allowed, and the changes it takes.
+"""Changing the settings of topics, brokers, groups and the whole cluster: what is allowed, and what changes.
 
 All settings of one resource change together or not at all.
 """
@@ -26,7 +26,7 @@ from headrace.wire.errors import ErrorCode, KafkaError
 
 
 class OpType(enum.IntEnum):
-    """What to do with a setting, with the numbers of IncrementalAlterConfigs."""
+    """The operations of IncrementalAlterConfigs, with their numbers."""
 
     SET = 0
     DELETE = 1
@@ -46,7 +46,7 @@ Errors = dict[ConfigResource, KafkaError | None]
 def incremental_alter(
     image: MetadataImage, config: BrokerConfig, requested: Mapping[ConfigResource, Sequence[ConfigOp]]
 ) -> Outcome[Errors]:
-    """Set, take away, append to or subtract from single settings."""
+    """Set, delete, append to or subtract from single settings."""
     results: Errors = {}
     changes: list[Change] = []
     for resource, ops in requested.items():
@@ -64,7 +64,7 @@ def incremental_alter(
 def replace_all(
     image: MetadataImage, config: BrokerConfig, requested: Mapping[ConfigResource, Mapping[str, str | None]]
 ) -> Outcome[Errors]:
-    """The older way: what is given is all there is; settings not named go back to their defaults."""
+    """AlterConfigs: replaces all settings of a resource; those not named return to their defaults."""
     results: Errors = {}
     changes: list[Change] = []
     for resource, given in requested.items():
@@ -85,7 +85,7 @@ def replace_all(
 
 
 def touches(setting: str, changes: Sequence[Change]) -> bool:
-    """Whether any of these changes sets or takes away `setting`."""
+    """Whether any of these changes sets or deletes `setting`."""
     return any(isinstance(change, ConfigsChanged) and setting in change.values for change in changes)
 
 
@@ -138,7 +138,7 @@ def _checked(
     present: Mapping[str, str],
     values: Mapping[str, str | None],
 ) -> list[Change]:
-    """The change, once everything about it has been found right."""
+    """The change, after checking that the resource may have these settings."""
     after = {name: value for name, value in {**present, **values}.items() if value is not None}
     try:
         if resource.type is ResourceType.TOPIC:
@@ -183,7 +183,7 @@ def _check_broker(
     for setting_name, value in values.items():
         setting = base_setting(setting_name)
         if setting is None or setting.update is UpdateMode.READ_ONLY:
-            if value is not None:  # What an earlier version has stored may go.
+            if value is not None:  # A value that an earlier version stored may be deleted.
                 fixed.append(setting_name)
         elif setting.update is UpdateMode.PER_BROKER and broker_id is None:
             single.append(setting_name)

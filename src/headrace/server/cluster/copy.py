@@ -1,7 +1,7 @@
-"""Carries a cluster's facts from one store to another, so that a cluster can move to ZooKeeper, or back, with its data.
+"""Copies a cluster's metadata from one store to another, so that a cluster can move to ZooKeeper, or back, with its data.
 
-The brokers must be stopped. The head of the change sequence is written last: a copy that breaks off is no cluster, and
-is simply made again.
+The brokers must be stopped. The head of the change sequence is written last, so an interrupted copy is not taken for a cluster
+and can simply be repeated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ROOTS = ("/controller_epoch", "/metadata")
 
 
 async def copy_facts(source: Store, target: Store) -> int:
-    """Copy everything that is not bound to a session; returns the number of the last change."""
+    """Copy everything but ephemeral nodes; returns the number of the last change."""
     if await source.get(HEAD) is None:
         raise StoreError("There is no cluster to copy: no broker has ever started with that store.")
     alive = await source.children(BROKERS)

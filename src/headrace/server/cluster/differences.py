@@ -1,4 +1,4 @@
-"""Between images and changes: the image after some changes, and the changes that make an image, from another or from nothing."""
+"""From changes to images and back: apply changes to an image, describe an image as changes, find the changes between two."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ V = TypeVar("V")
 
 
 def apply_changes(image: MetadataImage, offset: int, changes: Iterable[Change]) -> MetadataImage:
-    """The image after `changes`, which are change number `offset` of the sequence."""
+    """`image` with `changes`, which are number `offset` in the sequence."""
     builder = ImageBuilder(image)
     for change in changes:
         change.apply(builder)
@@ -39,7 +39,7 @@ def apply_changes(image: MetadataImage, offset: int, changes: Iterable[Change]) 
 
 
 def describe_image(image: MetadataImage) -> list[Change]:
-    """The changes that make `image` from nothing."""
+    """The changes that build `image` from an empty one."""
     changes: list[Change] = [
         ClusterNamed(image.cluster_id),
         ControllerElected(image.controller_id, image.controller_epoch),
@@ -56,7 +56,7 @@ def describe_image(image: MetadataImage) -> list[Change]:
 
 
 def changes_between(old: MetadataImage, new: MetadataImage) -> list[Change]:
-    """The changes that make `new` from `old`, for a broker that skipped the sequence by reading a snapshot."""
+    """The changes from `old` to `new`, for a broker that read a snapshot instead of the changes themselves."""
     changes: list[Change] = []
     if old.cluster_id != new.cluster_id:
         changes.append(ClusterNamed(new.cluster_id))
@@ -87,7 +87,7 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> list[Change]:
             }
             changes.append(PartitionsChanged(topic_id, states))
     for resource in {*old.configs, *new.configs}:
-        # A topic that was deleted and created again starts without the settings it had.
+        # A topic that was deleted and created again starts without its old settings.
         renewed = resource.type is ResourceType.TOPIC and _topic_id(old, resource.name) != _topic_id(
             new, resource.name
         )
@@ -112,6 +112,6 @@ def _topic_id(image: MetadataImage, name: str) -> uuid.UUID | None:
 
 
 def _difference(old: Mapping[str, V], new: Mapping[str, V]) -> dict[str, V | None]:
-    """What changed in a table of values; None for what went."""
+    """The values that changed; None for those removed."""
     gone: dict[str, V | None] = {name: None for name in old if name not in new}
     return gone | {name: value for name, value in new.items() if old.get(name) != value}

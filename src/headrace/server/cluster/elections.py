@@ -1,7 +1,7 @@
-"""How a partition moves from one state to the next: who leads, who is in sync, when a reassignment is done.
+"""The next state of a partition: its leader, its ISR, and whether a reassignment is complete.
 
-Pure functions. With unclean election off, a leader is always a member of the ISR; every change of leader raises the leader
-epoch and every change at all the partition epoch; the ISR is never empty.
+Pure functions. With unclean election off, a leader is always a member of the ISR. Every change of leader raises the leader epoch,
+and every change of any kind the partition epoch. The ISR is never empty.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Acceptable = Callable[[int], bool]
 
 class Election(enum.Enum):
     PREFERRED = "preferred"
-    """The first replica if it can lead, else the present leader, else any in sync."""
+    """The first replica if it can lead, else the current leader, else any replica in sync."""
     ONLINE = "online"
-    """The present leader if it still can, else the first replica that is in sync."""
+    """The current leader if it still can lead, else the first replica in sync."""
     UNCLEAN = "unclean"
-    """Like ONLINE, but rather any live replica than none: acknowledged records may be lost."""
+    """Like ONLINE, but any live replica rather than none: acknowledged records may be lost."""
 
 
 def next_state(
@@ -36,10 +36,10 @@ def next_state(
     recovering: bool | None = None,
     new_epoch: bool = False,
 ) -> Partition:
-    """`partition` with what is given changed, a reassignment finished if it can be, and a leader elected.
+    """`partition` with the given changes, a reassignment completed if possible, and a leader elected.
 
-    An empty `isr` keeps the old one: the last members stay on record as those who hold everything. `new_epoch` raises the
-    leader epoch though the leader stays, for a leader that was away.
+    An empty `isr` keeps the old one, since its last members are known to have everything. `new_epoch` raises the leader epoch even
+    if the leader stays, for a leader that was away.
     """
     target_isr = tuple(isr) if isr else partition.isr
     target_replicas = partition.replicas if replicas is None else tuple(replicas)

@@ -1,8 +1,8 @@
-"""The store of one machine: a tree in memory, every durable change in SQLite before anyone sees it.
+"""The store of one machine: a tree in memory, with every durable change in SQLite before it becomes visible.
 
 Reads come from memory. Writes of one turn of the event loop become one SQLite transaction, committed with fsync in a thread
-while the loop goes on. After kill -9 or a power cut the file holds every transaction that was answered and no half of
-another. Ephemeral nodes live in memory only, so none survives the process.
+while the loop goes on. After kill -9 or a power cut the file holds every confirmed transaction and no part of any other.
+Ephemeral nodes live in memory only, so none survives the process.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Request:
 
 
 class EmbeddedStore:
-    """Owns the file and the tree. `connect` gives a session; brokers of one process each take their own."""
+    """Owns the file and the tree. `connect` opens a session; brokers in one process use one each."""
 
     def __init__(self, path: Path | None) -> None:
         """`path` is the SQLite file; None keeps everything in memory."""
@@ -80,7 +80,7 @@ class EmbeddedStore:
     def _load(self) -> None:
         if self._path is None:
             return
-        # The file is opened here and from then on used by the writer's thread alone.
+        # Opened here, and from then on used by the writer's thread alone.
         database = sqlite3.connect(self._path, timeout=0, check_same_thread=False, isolation_level=None)
         database.execute("PRAGMA locking_mode=EXCLUSIVE")
         database.execute("PRAGMA journal_mode=WAL")
@@ -93,7 +93,7 @@ class EmbeddedStore:
             "CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY CHECK (id = 0), zxid INTEGER)"
         )
         row = database.execute("SELECT zxid FROM state").fetchone()
-        # Like ZooKeeper's epochs: ids given out for ephemeral nodes before a restart can never come again.
+        # Like ZooKeeper's epochs: ids of ephemeral nodes from before a restart never come back.
         self._opens = (row[0] >> 32) + 1 if row is not None else 1
         nodes = [
             (path, Node(data, Stat(version, created)))
@@ -113,7 +113,7 @@ class EmbeddedStore:
         return self._tree.zxid
 
     async def close(self) -> None:
-        """Let what is under way finish, then close the file."""
+        """Finish the writes under way, then close the file."""
         for session in list(self._sessions.values()):
             await session.close()
         self._closed = True
@@ -124,7 +124,7 @@ class EmbeddedStore:
             self._database = None
         self._writer.shutdown(wait=False)
 
-    # -- what a session asks for
+    # -- for sessions
 
     def read(self, path: str) -> tuple[bytes, Stat] | None:
         node = self._tree.nodes.get(path)
@@ -152,14 +152,14 @@ class EmbeddedStore:
         return future
 
     async def end_session(self, session: int) -> None:
-        """Forget the session: its watches, and its ephemeral nodes as a transaction of their own."""
+        """Drop the session's watches, and delete its ephemeral nodes in one transaction."""
         self._sessions.pop(session, None)
         for table in (self._node_watches, self._child_watches):
             for path in list(table):
                 table[path] = [entry for entry in table[path] if entry[0] != session]
                 if not table[path]:
                     del table[path]
-        # A transaction of this session that is on its way to disk finishes first; later ones find it gone.
+        # A transaction of this session that is being written finishes first; later ones fail.
         if self._pump is not None:
             await asyncio.wait([self._pump])
         owned = sorted(self._tree.owned_by(session), reverse=True)
@@ -171,7 +171,7 @@ class EmbeddedStore:
     # -- writing
 
     async def _run(self) -> None:
-        """Write what is pending, again and again until nothing is."""
+        """Write until nothing is pending."""
         try:
             while self._pending:
                 batch, self._pending = self._pending, []
@@ -180,10 +180,10 @@ class EmbeddedStore:
             self._pump = None
 
     async def _write(self, batch: list[_Request]) -> None:
-        """One SQLite transaction for many of ours; each is still all or nothing by itself."""
+        """Write many requests in few SQLite transactions; each request is still all or nothing by itself."""
         position = 0
         while position < len(batch):
-            # Transactions that touch the same node see each other's result, so they go one after the other.
+            # Requests that touch the same node must see each other's result, so they are not grouped.
             group: list[tuple[_Request, Prepared]] = []
             touched: set[str] = set()
             while position < len(batch):
@@ -213,10 +213,10 @@ class EmbeddedStore:
                 await loop.run_in_executor(self._writer, self._save, durable, group[-1][1].zxid)
             except sqlite3.Error as error:
                 if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-                    # Nothing of it was written, and the file is sound: whoever tries again finds out about room.
+                    # Nothing was written and the file is intact, so a later attempt may find room.
                     self._refuse_for_now(group)
                     return
-                # SQLite rolled back, but a failed fsync leaves the file in doubt: only a restart reads it anew.
+                # SQLite rolled back, but a failed fsync leaves the file in doubt: only a restart reads it again.
                 self._failed = (
                     f"The cluster's metadata could not be written to {self._path} ({error}); "
                     "free or repair the disk and restart."
@@ -264,7 +264,7 @@ class EmbeddedStore:
             raise
 
     def _wake(self, prepared: Prepared) -> None:
-        """Tell the watches, after the tree has changed."""
+        """Call the watches, after the tree has changed."""
         watches: list[tuple[int, Watch]] = []
         for path in prepared.nodes:
             watches += self._node_watches.pop(path, [])
@@ -312,17 +312,17 @@ class EmbeddedSession:
             return
         self._closed = True
         await self._store.end_session(self._session_id)
-        self._tell(SessionState.CLOSED)
+        self._notify(SessionState.CLOSED)
 
     async def expire(self) -> None:
-        """End the session as the store does with a broker that went silent; a new one begins at once."""
+        """End the session, as the store does when a broker goes silent, and begin a new one at once."""
         ended = self._session_id
         self._session_id = self._store.begin_session(self)
         await self._store.end_session(ended)
-        self._tell(SessionState.EXPIRED)
-        self._tell(SessionState.CONNECTED)
+        self._notify(SessionState.EXPIRED)
+        self._notify(SessionState.CONNECTED)
 
-    def _tell(self, state: SessionState) -> None:
+    def _notify(self, state: SessionState) -> None:
         for listener in self._listeners:
             listener(state)
 

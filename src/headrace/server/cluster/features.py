@@ -1,6 +1,6 @@
-"""Feature levels: behaviour that the whole cluster switches at once, and that clients choose their protocol by.
+"""Feature levels: behaviour that the whole cluster switches at once, and by which clients choose their protocol.
 
-Every broker of this version supports the same levels. A level nobody has set is the highest one.
+Every broker of this version supports the same levels. A level that is not set is the highest one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 def level(image: MetadataImage, name: str) -> int:
-    """The level in force."""
+    """The feature's current level."""
     return image.features.get(name, SUPPORTED[name][1])
 
 
 def update_features(image: MetadataImage, request: UpdateFeaturesRequest) -> Outcome[None]:
-    """All of the updates, or KafkaError for the first that cannot be made."""
+    """All updates, or KafkaError for the first that is not allowed."""
     changes: list[Change] = []
     for update in request.feature_updates:
         _check(image, update)

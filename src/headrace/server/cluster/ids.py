@@ -8,7 +8,7 @@ import uuid
 
 
 def random_id() -> uuid.UUID:
-    """A new id; never one whose text starts with a dash, which command lines would take for a flag."""
+    """A new id, never with a leading dash, which command lines would take for a flag."""
     while True:
         candidate = uuid.uuid4()
         if not format_id(candidate).startswith("-"):

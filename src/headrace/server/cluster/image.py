@@ -1,7 +1,7 @@
-"""The metadata image: brokers, topics, partitions and settings as of one point of the change sequence.
+"""The metadata image: brokers, topics, partitions and settings as of one point in the change sequence.
 
-An image never changes. The next one comes out of `ImageBuilder`, which copies only the tables that a change touches
-and shares everything else, so that one change among 5,000 partitions costs microseconds.
+An image never changes. `ImageBuilder` makes the next one: it copies only the tables that a change touches and shares everything
+else, so that one change among 5,000 partitions costs microseconds.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ AccessRule = tuple[int, str, int, str, str, int, int]
 """An ACL: resource type, resource name, pattern type, principal, host, operation, permission."""
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Who a quota is for: (("user", "alice"), ("client-id", None)); None stands for the default entity."""
+"""What a quota applies to: (("user", "alice"), ("client-id", None)); None stands for the default entity."""
 
 
 _NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
-"""One object for all who have none, so that `is` tells whether settings changed."""
+"""One shared object, so that `is` shows whether settings changed."""
 
 
 class ResourceType(enum.IntEnum):
-    """What can have settings, with the numbers of the wire."""
+    """What can have settings, with Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
@@ -37,14 +37,14 @@ class ResourceType(enum.IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """Whose settings; a BROKER with the empty name is the default for the whole cluster."""
+    """What settings belong to; a BROKER without a name is the default for the whole cluster."""
 
     type: ResourceType
     name: str
 
 
 class Endpoint(NamedTuple):
-    """Where a broker's listener is reached."""
+    """The address of a broker's listener."""
 
     listener: str
     host: str
@@ -54,7 +54,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker the cluster knows. `epoch` grows with every registration; a fenced broker is not alive."""
+    """A broker of the cluster. `epoch` grows with every registration; a fenced broker is not alive."""
 
     id: int
     epoch: int
@@ -84,7 +84,7 @@ class Partition(NamedTuple):
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     recovering: bool = False
-    """True after an unclean election, until the leader says it has recovered."""
+    """True after an unclean election, until the leader reports that it has recovered."""
 
     @property
     def reassigning(self) -> bool:
@@ -103,7 +103,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
-    """All of it, as of change number `offset`; -1 before the first."""
+    """The whole cluster as of change number `offset`; -1 before the first."""
 
     offset: int = -1
     cluster_id: str = ""
@@ -150,7 +150,7 @@ class MetadataImage:
 
 
 class ImageBuilder:
-    """Makes the next image. Each table is copied at its first change and then changed in place."""
+    """Builds the next image. Each table is copied at its first change, then changed in place."""
 
     def __init__(self, base: MetadataImage) -> None:
         self.base = base

@@ -1,4 +1,4 @@
-"""The topics brokers keep for themselves: committed offsets and the state of transactions."""
+"""The internal topics: committed offsets and the state of transactions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 def internal_topic(name: str, config: BrokerConfig, lone: bool) -> CreatableTopic:
     """How to create an internal topic.
 
-    A broker that is alone for good keeps one replica. In a cluster the factor is the configured one, and creating the topic fails
-    until so many brokers are there, so that no offset is ever kept with less.
+    A lone broker keeps one replica. In a cluster the replication factor is the configured one, and creating the topic fails until
+    there are enough brokers, so that no offset ever has fewer replicas.
     """
     if name == CONSUMER_OFFSETS:
         partitions = config.integer("offsets.topic.num.partitions")

@@ -1,7 +1,7 @@
-"""kazoo's client as Headrace uses it: its threads are watched, and what it says while it looks for ZooKeeper is kept.
+"""kazoo's client as Headrace uses it: its threads are watched, and its messages are kept until the first connection.
 
-Without its threads a client silently stops hearing from ZooKeeper: an exception that kazoo does not expect,
-such as an answer to a question it did not ask, ends the thread that reads.
+A client that loses a thread silently stops hearing from ZooKeeper: an exception that kazoo does not expect, such as a reply to a
+request it never sent, ends the thread that reads.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 
 ThreadEnded = Callable[[str], None]
-"""Told in the thread that ends, with the reason."""
+"""Called with the reason, in the thread that ends."""
 
 
 class FirstConnection(logging.Filter):
-    """While the first connection is awaited, kazoo's word on every attempt is kept instead of printed."""
+    """Until the first connection, keeps what kazoo logs about failed attempts instead of printing it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class _WatchedThreads(SequentialThreadingHandler):  # type: ignore[misc]
 def make_client(
     hosts: str, session_timeout: float, logger: logging.Logger, ended: ThreadEnded
 ) -> KazooClient:
-    """A client that is not started yet; ValueError when `hosts` is not a list of servers."""
+    """A client, not started yet; ValueError when `hosts` is not a list of servers."""
     return KazooClient(
         hosts=hosts,
         timeout=session_timeout,
@@ -66,7 +66,7 @@ def make_client(
 
 
 def kazoo_logger() -> logging.Logger:
-    """One that nobody else has, so that its filter is for one client alone."""
+    """A logger of its own for each client, so that a filter applies to that client only."""
     logger = logging.Logger("headrace.kazoo")
     logger.parent = logging.getLogger("headrace")
     return logger

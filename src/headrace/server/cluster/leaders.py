@@ -1,4 +1,4 @@
-"""Electing leaders on request or when settings newly allow it, and moving leadership back to preferred leaders when it has drifted."""
+"""Electing leaders on request or when settings newly allow it, and giving leadership back to preferred leaders."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PREFERRED, UNCLEAN = 0, 1
 def elect_leaders(
     image: MetadataImage, request: ElectLeadersRequest, full: Set[int] = frozenset()
 ) -> Outcome[ElectLeadersResponse]:
-    """Elect the preferred leader, unless its disk is `full`, or any live replica for a partition that has none.
+    """Elect the preferred leader, unless its disk is `full`, or any live replica for a partition without a leader.
 
-    Without a list every partition is meant, and those that need nothing are left out of the answer.
+    A request without a list means every partition; those that need no election are left out of the response.
     """
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
@@ -84,7 +84,7 @@ def _elect(
 
 
 def elect_uncleanly(image: MetadataImage, unclean: Unclean) -> list[Change]:
-    """A leader for every partition that has none and may have any replica that is alive."""
+    """Elect any live replica for every partition that has no leader and allows unclean election."""
     edits = PartitionEdits()
     for topic in image.topics.values():
         if not unclean(topic.name):
@@ -98,7 +98,7 @@ def elect_uncleanly(image: MetadataImage, unclean: Unclean) -> list[Change]:
 def balance_leaders(
     image: MetadataImage, tolerated_percentage: int, full: Set[int] = frozenset()
 ) -> list[Change]:
-    """Give a broker back what it should lead, once more of it than is tolerated is led by others and its disk is not `full`."""
+    """Give leadership back to each preferred leader that has lost more than the tolerated share of it and whose disk is not `full`."""
     preferred: Counter[int] = Counter()
     astray: dict[int, list[tuple[Topic, int]]] = {}
     for topic in image.topics.values():

@@ -1,4 +1,4 @@
-"""Who is alive: what the registrations in the store say, and what it takes to make the image say the same."""
+"""Which brokers are alive: reads their registrations from the store and brings the image in line with them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from headrace.server.cluster.store import Store, Watch
 log = logging.getLogger(__name__)
 
 Registered = Mapping[int, tuple[int, Registration]]
-"""The live brokers: id to (epoch, what it says of itself)."""
+"""The live brokers: id to (epoch, registration)."""
 
 
 async def read_registrations(store: Store, watch: Watch) -> Registered:
-    """Any change of them calls `watch`."""
+    """`watch` is called when any of them changes."""
     registered: dict[int, tuple[int, Registration]] = {}
     for name in await store.children(BROKER_IDS, watch):
         found = await store.get(f"{BROKER_IDS}/{name}", watch)
@@ -29,12 +29,12 @@ async def read_registrations(store: Store, watch: Watch) -> Registered:
         try:
             registered[int(name)] = (stat.created, Registration.decode(int(name), data))
         except (ValueError, KeyError, TypeError) as error:
-            log.warning("%s/%s was not made by a broker of Headrace (%r)", BROKER_IDS, name, error)
+            log.warning("%s/%s was not created by a Headrace broker (%r)", BROKER_IDS, name, error)
     return registered
 
 
 def reconcile(image: MetadataImage, registered: Registered, unclean: brokers.Unclean) -> list[Change]:
-    """What it takes to make the image say who is alive. Those who went come first, then those who came."""
+    """The changes that make the image agree with the registrations: brokers that died come first, then those that registered."""
     changes: list[Change] = []
 
     def note(made: list[Change]) -> None:
@@ -53,14 +53,14 @@ def reconcile(image: MetadataImage, registered: Registered, unclean: brokers.Unc
 
 
 def _gone(image: MetadataImage, registered: Registered) -> list[int]:
-    """Brokers that went. One that is back already went too: between its two lives it led nothing."""
+    """Brokers that died. One that is already back counts too: it led nothing between its two registrations."""
     gone = []
     for broker_id, broker in image.brokers.items():
         epoch = registered[broker_id][0] if broker_id in registered else None
         if broker.fenced or epoch == broker.epoch:
             continue
         log.info("broker %d is gone", broker_id)
-        if epoch is None or len(image.brokers) > 1:  # A broker that is all there is leads on.
+        if epoch is None or len(image.brokers) > 1:  # The only broker of a cluster continues to lead.
             gone.append(broker_id)
     return gone
 
@@ -72,7 +72,7 @@ def _came(image: MetadataImage, registered: Registered) -> list[brokers.Arrival]
         known = image.brokers.get(broker_id)
         if known is None or known.fenced or known.epoch != epoch:
             log.info("broker %d registered, epoch %d", broker_id, epoch)
-            # Data of a life before the last one known is an old copy, put in the place of what was lost.
+            # Data from before the last known registration is an old copy, restored in place of lost data.
             old_copy = known is not None and 0 <= registration.previous_epoch < known.epoch
             came.append(
                 brokers.Arrival(

@@ -1,8 +1,8 @@
-"""AlterPartition: a leader asks to shrink or grow its ISR, and the controller checks that it may.
+"""AlterPartition: a leader asks to shrink or grow an ISR, and the controller checks that it may.
 
-A leader that leaves itself out resigns: its log failed, and another member of the ISR is to lead. When it is the only member it
-asks for an empty ISR, and stays the leader in a new epoch: its log may come back without records of the old one that others
-have, and may then not give their offsets to other records in that epoch.
+A leader that leaves itself out resigns: its log failed, and another member of the ISR takes over. A leader that is the only member
+asks for an empty ISR and stays the leader in a new epoch. Its log may come back without records of the old epoch that others
+have, and in the old epoch it could give their offsets to other records.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RECOVERED, RECOVERING = 0, 1
 def alter_partition(
     image: MetadataImage, request: AlterPartitionRequest, unclean: Unclean, full: Set[int] = frozenset()
 ) -> Outcome[AlterPartitionResponse]:
-    """`full` are the brokers without room on their disks, which join no ISR that has a member with room."""
+    """Brokers in `full` have no room on their disks and join no ISR that has a member with room."""
     broker = image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return Outcome(AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
@@ -62,7 +62,7 @@ def alter_partition(
                 state = _without_its_log(image, partition, election)
             edits.put(topic, index, state)
             if state.leader != request.broker_id:
-                # The ISR finished a reassignment that moved the lead; the old leader must look again.
+                # The new ISR completed a reassignment that moved leadership; the old leader must read the image again.
                 parts.append(PartitionReply(index, ErrorCode.NEW_LEADER_ELECTED))
                 continue
             parts.append(
@@ -80,7 +80,7 @@ def alter_partition(
 
 
 def _without_its_log(image: MetadataImage, partition: Partition, election: Election) -> Partition:
-    """The only member of the ISR lost its log, for now or for good: it leads on in a new epoch, or another uncleanly."""
+    """The only member of the ISR lost its log: it stays the leader in a new epoch, or another replica is elected uncleanly."""
     if election is Election.UNCLEAN:
         state = next_state(
             partition, lambda each: each != partition.leader and image.active(each), election=election
@@ -101,7 +101,7 @@ def _refusal(
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if data.leader_epoch > partition.leader_epoch or data.partition_epoch > partition.partition_epoch:
-        # The leader knows more than this controller, so this is no longer the controller.
+        # The leader has seen later metadata, so this broker is no longer the controller.
         return ErrorCode.NOT_CONTROLLER
     if data.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
@@ -127,6 +127,6 @@ def _refusal(
 
 
 def _eligible(image: MetadataImage, replica: BrokerState) -> bool:
-    """Whether a replica is up in the very life that the leader saw it catch up in; -1 does not ask which."""
+    """Whether a replica is active in the epoch in which the leader saw it catch up; -1 matches any epoch."""
     broker = image.brokers.get(replica.broker_id)
     return broker is not None and broker.active and replica.broker_epoch in (-1, broker.epoch)

@@ -1,4 +1,4 @@
-"""The other brokers, by id: where they are now, and one shared connection to each for small requests."""
+"""The other brokers, by id: their current addresses, and one shared connection to each for small requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.wire.schema import Request, Response
 R = TypeVar("R", bound=Response)
 
 CLIENT_ID = "headrace-broker"
-"""How brokers name themselves to each other, followed by `-` and the broker's id."""
+"""The client id that brokers use among themselves, followed by `-` and the broker's id."""
 
 
 class Peers:
@@ -39,7 +39,7 @@ class Peers:
         self._making: dict[int, asyncio.Task[AsyncConnection]] = {}
 
     async def connect(self, broker_id: int, receive_buffer: int = -1) -> AsyncConnection:
-        """A connection of one's own, to where the broker is registered now; `receive_buffer` is its SO_RCVBUF unless negative."""
+        """A new connection to the broker's current address; `receive_buffer` is its SO_RCVBUF unless negative."""
         broker = self._image().brokers.get(broker_id)
         endpoint = broker.endpoint(self._listener) if broker is not None and not broker.fenced else None
         if endpoint is None:
@@ -51,14 +51,14 @@ class Peers:
     async def call(
         self, broker_id: int, request: Request[R], version: int, timeout: float | None = None
     ) -> R:
-        """Ask a broker over the shared connection, made when there is none. `timeout` defaults to `request_timeout`."""
+        """Send a request over the shared connection, opening it if necessary. `timeout` defaults to `request_timeout`."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.open:
             connection = await self._share(broker_id)
         return await connection.call(request, version, self._request_timeout if timeout is None else timeout)
 
     async def _share(self, broker_id: int) -> AsyncConnection:
-        """Make the shared connection, once for all who ask for it meanwhile; who gives up waiting harms no other."""
+        """Open the shared connection once for all concurrent callers; a caller that stops waiting does not affect the others."""
         making = self._making.get(broker_id)
         if making is None:
             making = self._making[broker_id] = asyncio.get_running_loop().create_task(self.connect(broker_id))

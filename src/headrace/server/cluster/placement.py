@@ -1,8 +1,8 @@
-"""Where the replicas of new partitions go: over racks first, over machines next, evenly over brokers always.
+"""Where the replicas of new partitions go: spread over racks first, then over machines, and always evenly over brokers.
 
-Brokers are chosen one by one, each time the one with the least to do: least in this topic, so that every topic is spread,
-then least in the whole cluster, so that many small topics are spread too. The first replica is the preferred leader; the
-second takes over when it dies, so these are spread as well.
+Brokers are chosen one by one, each time the one with the least load: least in this topic, so that every topic is spread, then
+least in the whole cluster, so that many small topics are spread too. The first replica is the preferred leader; the second takes
+over when the first dies, so second replicas are spread as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headrace.wire.errors import ErrorCode, KafkaError
 
 
 class Load:
-    """How much each broker leads and holds, in the cluster and in the topic at hand."""
+    """How many partitions each broker leads and holds, in the cluster and in the current topic."""
 
     def __init__(self, image: MetadataImage, existing: Iterable[Partition] = ()) -> None:
         self.leaders: Counter[int] = Counter()
@@ -27,7 +27,7 @@ class Load:
         self.topic_leaders: Counter[int] = Counter()
         self.topic_replicas: Counter[int] = Counter()
         self.seconds: Counter[tuple[int, int]] = Counter()
-        """How often one broker is next in line for what another leads, in the topic at hand."""
+        """How often one broker is the second replica where another leads, in the current topic."""
         for partition in existing:
             self.add(partition.replicas, whole_cluster=False)
 
@@ -42,7 +42,7 @@ class Load:
             self.replicas.update(replicas)
 
     def next_topic(self) -> None:
-        """Forget the topic at hand, keep what it added to the cluster."""
+        """Reset the current topic's counts and keep the cluster's."""
         self.topic_leaders.clear()
         self.topic_replicas.clear()
         self.seconds.clear()
@@ -76,7 +76,7 @@ def place(
 def _place_one(usable: list[Broker], load: Load, replication_factor: int, number: int) -> tuple[int, ...]:
     count = len(usable)
     turn = {broker.id: (position - number) % count for position, broker in enumerate(usable)}
-    """Breaks ties in turn, so that equals take the lead one after the other."""
+    """Breaks ties, so that equally loaded brokers lead in turn."""
     leader = min(
         usable,
         key=lambda broker: (

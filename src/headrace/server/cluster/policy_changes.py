@@ -1,4 +1,4 @@
-"""What changes in how the cluster is to behave: settings, features, access rules, quotas and credentials."""
+"""Changes to settings, features, access rules, quotas and credentials."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.server.cluster.image import AccessRule, ConfigResource, ImageBuild
 
 @dataclass(frozen=True, slots=True)
 class ConfigsChanged:
-    """Settings of one resource; None takes a setting away."""
+    """Settings of one resource; None removes a setting."""
 
     TAG: ClassVar[str] = "config"
     resource: ConfigResource
@@ -39,7 +39,7 @@ class ConfigsChanged:
 
 @dataclass(frozen=True, slots=True)
 class FeatureChanged:
-    """The level of a feature, as somebody has set it; None takes the setting away."""
+    """The level set for a feature; None removes the setting."""
 
     TAG: ClassVar[str] = "feature"
     name: str
@@ -61,7 +61,7 @@ class FeatureChanged:
 
 @dataclass(frozen=True, slots=True)
 class AclChanged:
-    """An access rule under its id; None takes it away."""
+    """An access rule under its id; None removes it."""
 
     TAG: ClassVar[str] = "acl"
     acl_id: str
@@ -83,7 +83,7 @@ class AclChanged:
 
 @dataclass(frozen=True, slots=True)
 class QuotaChanged:
-    """Quota values of one entity; None takes a value away."""
+    """Quota values of one entity; None removes a value."""
 
     TAG: ClassVar[str] = "quota"
     entity: QuotaEntity
@@ -111,7 +111,7 @@ class QuotaChanged:
 
 @dataclass(frozen=True, slots=True)
 class ScramChanged:
-    """A user's SCRAM credential for one mechanism; None takes it away."""
+    """A user's SCRAM credential for one mechanism; None removes it."""
 
     TAG: ClassVar[str] = "scram"
     user: str

@@ -1,7 +1,7 @@
 """Moving partitions to other brokers: start, list and cancel.
 
-A partition that moves holds the old and the new replicas at once. It is done when every new replica is in sync, which the
-leader's own ISR changes bring about; then the old ones are let go (`elections.next_state`). Cancelling lets the new ones go.
+A partition that moves has the old and the new replicas at once. When the leader has brought every new replica into the ISR, the
+move is complete and the old replicas are removed (`elections.next_state`). Cancelling removes the new ones.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _alter(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The replication factor is changed from {factor} to {len(target.replicas)}",
         )
-    # What an unfinished move was bringing is dropped, unless the new one wants it too or nobody else is in sync.
+    # Replicas that an unfinished move was adding are dropped, unless the new move wants them or no others are in sync.
     original = _before_move(partition)
     wanted = tuple(target.replicas)
     adding = tuple(replica for replica in wanted if replica not in original)
@@ -127,7 +127,7 @@ def _before_move(partition: Partition) -> tuple[int, ...]:
 def list_reassignments(
     image: MetadataImage, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """What is on the move: of the topics named, or of all."""
+    """The partitions being moved: of the named topics, or of all."""
     response = ListPartitionReassignmentsResponse(error_message=None)
     wanted: list[tuple[Topic, Sequence[int]]] = []
     if request.topics is None:

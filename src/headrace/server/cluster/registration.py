@@ -1,4 +1,4 @@
-"""What a broker writes about itself under /brokers/ids/N, which goes when its session ends."""
+"""What a broker writes about itself under /brokers/ids/N, an ephemeral node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BROKER_IDS = "/brokers/ids"
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """`directory` names the data the broker holds the lock of; two lives of one broker have the same."""
+    """`directory` identifies the data the broker has locked; it stays the same across restarts."""
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
@@ -20,14 +20,14 @@ class Registration:
     rack: str | None = None
     host: str | None = None
     kept_its_data: bool = True
-    """False when the disk is new or the machine crashed: what others have acknowledged may be missing."""
+    """False when the disk is new or the machine crashed: acknowledged records may be missing."""
     stopped_cleanly: bool = True
     previous_epoch: int = -1
-    """The epoch of the life that last used the data, as the data say; -1 when they say nothing."""
+    """The epoch in which the data was last used, according to the data; -1 when it does not say."""
     stopping: bool = False
     """Asks the controller to move leadership away."""
     disk_full: bool = False
-    """Asks it to let others lead, where they can, until there is room."""
+    """Asks the controller to let others lead, where they can, until there is room."""
 
     @property
     def path(self) -> str:
@@ -59,13 +59,13 @@ class Registration:
             fields["host"],
             fields["kept_its_data"],
             fields["stopped_cleanly"],
-            fields.get("previous_epoch", -1),  # Brokers of an older version do not say.
+            fields.get("previous_epoch", -1),  # Older versions do not write it.
             fields["stopping"],
             fields.get("disk_full", False),
         )
 
     def after_lost_session(self) -> Registration:
-        """The same broker, which never stopped, registering again."""
+        """The registration of a broker that lost its session but never stopped."""
         return replace(self, kept_its_data=True, stopped_cleanly=False, previous_epoch=-1, stopping=False)
 
     def broker(self, epoch: int) -> Broker:

@@ -1,7 +1,7 @@
 """The embedded store of this machine's supervisor, reached over its socket: a Store for one of its brokers.
 
-The broker's event loop itself says that it is alive, so a loop that hangs loses its session. When the supervisor goes, the
-broker serves on and joins again when it is back, in a new session.
+The broker's event loop itself sends the pings, so a loop that hangs loses its session. When the supervisor goes away, the broker
+keeps serving and joins again in a new session when the supervisor is back.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class RemoteStore:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._hang_up()
-        self._tell(SessionState.CLOSED)
+        self._notify(SessionState.CLOSED)
 
     # -- the connection
 
@@ -112,11 +112,11 @@ class RemoteStore:
                 while True:
                     self._receive(await read_frame(reader))
             self._hang_up()
-            self._tell(SessionState.SUSPENDED)
+            self._notify(SessionState.SUSPENDED)
             reader = await self._connect_again()
             # The supervisor ended the old session when the connection went.
-            self._tell(SessionState.EXPIRED)
-            self._tell(SessionState.CONNECTED)
+            self._notify(SessionState.EXPIRED)
+            self._notify(SessionState.CONNECTED)
 
     async def _connect_again(self) -> asyncio.StreamReader:
         while True:
@@ -142,7 +142,7 @@ class RemoteStore:
                 await self._ask({"do": "ping"})
 
     async def _ask(self, frame: Frame, watch: Watch | None = None) -> Any:
-        # A connection may be over before whoever reads from it has heard of it.
+        # The connection may have ended before the reading task notices.
         if self._writer is None or self._writer.is_closing():
             raise UnavailableError("The store of this machine is away.")
         number = next(self._numbers)
@@ -173,6 +173,6 @@ class RemoteStore:
         else:
             future.set_result(frame["ok"])
 
-    def _tell(self, state: SessionState) -> None:
+    def _notify(self, state: SessionState) -> None:
         for listener in self._listeners:
             listener(state)

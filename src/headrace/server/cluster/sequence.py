@@ -1,11 +1,11 @@
-"""The change sequence in the store: numbered changes, a snapshot now and then, and one node that says how far it goes.
+"""The change sequence in the store: numbered changes, a snapshot now and then, and a head that says how far it goes.
 
-    /metadata/head              {"offset": last change, "snapshot": change the snapshot holds, "chunks": its pieces}
+    /metadata/head              {"offset": last change, "snapshot": last change in the snapshot, "chunks": its pieces}
     /metadata/changes/<offset>  one change: a list of image changes that belong together
     /metadata/snapshots/<offset>-<chunk>
 
-The head changes in the same transaction as every append, so a reader that watches it misses nothing, and a writer that no
-longer holds the controller's epoch, or has not seen the latest change, writes nothing.
+The head changes in the same transaction as every append, so a reader that watches it misses nothing, and a writer whose epoch is
+over, or that has not seen the latest change, writes nothing.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ CONTROLLER_EPOCH = "/controller_epoch"
 
 SNAPSHOT_EVERY = 256
 KEPT_BEFORE_SNAPSHOT = 64
-"""Changes kept behind a snapshot, so that a broker a little behind need not read all of it."""
+"""Changes kept behind a snapshot, so that a broker slightly behind need not read the snapshot."""
 
 CHUNK_BYTES = 512 * 1024
-"""ZooKeeper refuses nodes and transactions of a megabyte."""
+"""ZooKeeper refuses nodes and transactions of a megabyte or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Head:
     snapshot: int = -1
     chunks: int = 0
     version: int = 0
-    """The version of the node itself."""
+    """The version of the head's node."""
 
     def encode(self) -> bytes:
         return json.dumps({"offset": self.offset, "snapshot": self.snapshot, "chunks": self.chunks}).encode()
@@ -73,14 +73,14 @@ def snapshot_path(offset: int, chunk: int) -> str:
 
 
 async def prepare_paths(store: Store) -> None:
-    """Make the nodes everything hangs from, in a store that is new."""
+    """Create the nodes that a new store needs."""
     if await store.get(HEAD) is not None:
         return
     paths = ["/brokers", "/brokers/ids", "/metadata", CHANGES, SNAPSHOTS, CONTROLLER_EPOCH]
     try:
         await store.commit([*map(Create, paths), Create(HEAD, Head().encode())])
     except NodeExistsError:
-        # Another broker began the same, or a person made some of the nodes.
+        # Another broker is creating them too, or someone created some of them by hand.
         await ensure(store, paths)
         with contextlib.suppress(NodeExistsError):
             await store.commit([Create(HEAD, Head().encode())])
@@ -99,10 +99,10 @@ Steps = list[tuple[int, list[Change]]]
 
 
 async def read_from(store: Store, image: MetadataImage, head: Head) -> tuple[MetadataImage, Steps]:
-    """What lies between `image` and `head`: the base to start from, and the changes after it.
+    """What leads from `image` to `head`: the base to start from, and the changes after it.
 
-    The base is `image`, or a snapshot when `image` is too old. NoNodeError means that something was trimmed while it was
-    being read: read the head again.
+    The base is `image`, or the snapshot when `image` is too old. NoNodeError means that something was trimmed while it was being
+    read: read the head again.
     """
     if image.offset < head.snapshot - KEPT_BEFORE_SNAPSHOT or (image.offset < 0 <= head.snapshot):
         image = await _read_snapshot(store, head)
@@ -116,7 +116,7 @@ async def read_from(store: Store, image: MetadataImage, head: Head) -> tuple[Met
 
 
 async def load(store: Store, image: MetadataImage) -> tuple[MetadataImage, Head]:
-    """The latest image, starting from one that is at hand."""
+    """The latest image, read on from `image`."""
     while True:
         head = await read_head(store)
         try:
@@ -125,7 +125,7 @@ async def load(store: Store, image: MetadataImage) -> tuple[MetadataImage, Head]
             continue
         if not steps:
             return base, head
-        # All at once: making every image in between would copy the tables each time.
+        # All at once: building every image in between would copy the tables each time.
         return apply_changes(base, head.offset, (change for _, changes in steps for change in changes)), head
 
 
@@ -141,7 +141,7 @@ async def _read_snapshot(store: Store, head: Head) -> MetadataImage:
 
 
 def split(changes: Sequence[Change]) -> Iterable[bytes]:
-    """`changes` encoded in as many pieces as the store's limit asks for: nearly always one."""
+    """`changes` encoded in as many pieces as the store's size limit requires: nearly always one."""
     data = encode_changes(changes)
     if len(data) <= CHUNK_BYTES or len(changes) == 1:
         yield data
@@ -152,9 +152,9 @@ def split(changes: Sequence[Change]) -> Iterable[bytes]:
 
 
 async def append(store: Store, head: Head, epoch_version: int, pieces: Sequence[bytes]) -> Head:
-    """Add changes after `head`, if this controller's epoch still holds; raises ConflictError otherwise.
+    """Append changes after `head`; ConflictError when this controller's epoch no longer holds.
 
-    They go together in one transaction when its size allows.
+    They go in one transaction if its size allows.
     """
     position = 0
     while position < len(pieces):
@@ -173,9 +173,9 @@ async def append(store: Store, head: Head, epoch_version: int, pieces: Sequence[
 
 
 async def write_snapshot(store: Store, head: Head, epoch_version: int, image: MetadataImage) -> Head:
-    """Write `image` down whole and drop the changes it makes needless."""
+    """Write `image` as a snapshot and delete the changes it replaces."""
     assert image.offset == head.offset
-    # An image never changes, so a thread can write it out while the loop goes on.
+    # An image never changes, so a thread can encode it while the loop goes on.
     data = await asyncio.to_thread(lambda: encode_changes(describe_image(image)))
     chunks = [data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES)]
     check = Check(CONTROLLER_EPOCH, epoch_version)

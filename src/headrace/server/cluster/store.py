@@ -1,8 +1,8 @@
 """The store behind the cluster: a small tree of versioned nodes, after ZooKeeper.
 
-A session sees the tree and changes it in small all-or-nothing transactions. Ephemeral nodes go when the session that made
-them ends. A watch is told once of the next change of what it was left on. Three homes keep this contract: `embedded.py`
-(one process), `remote.py` (the embedded store reached over a socket), `zookeeper.py`.
+A session reads the tree and changes it in small all-or-nothing transactions. Ephemeral nodes are deleted when the session that
+created them ends. A watch fires once, at the next change of what it watches. Three implementations keep this contract:
+`embedded.py` (one process), `remote.py` (the embedded store reached over a socket), `zookeeper.py`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 Watch = Callable[[], None]
-"""Called once, on the event loop, when what it was left on changed; forgotten when the session ends."""
+"""Called once, on the event loop, when what it watches has changed; dropped when the session ends."""
 
 
 class Stat(NamedTuple):
-    """`version` counts the changes of a node; `created` is the transaction that made it and only grows."""
+    """`version` counts the changes of a node; `created` is the transaction that created it and only grows."""
 
     version: int
     created: int
@@ -39,7 +39,7 @@ class SetData:
     path: str
     data: bytes
     version: int = -1
-    """The version it must have; -1 for any."""
+    """The version the node must have; -1 for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class SessionState(enum.Enum):
     SUSPENDED = "suspended"
     """The store cannot be reached; the session may still be alive."""
     EXPIRED = "expired"
-    """The session is over and its ephemeral nodes are gone; a new one is begun by itself."""
+    """The session is over and its ephemeral nodes are gone; a new session begins automatically."""
     CLOSED = "closed"
 
 
 class StoreError(Exception):
-    """Something the store could not do."""
+    """An operation that the store could not carry out."""
 
 
 class ConflictError(StoreError):
@@ -98,11 +98,11 @@ class NotEmptyError(ConflictError):
 
 
 class UnavailableError(StoreError):
-    """The store did not answer. A transaction may or may not have happened."""
+    """The store did not reply. A transaction may or may not have happened."""
 
 
 class SessionExpiredError(StoreError):
-    """The session is over; nothing was changed in its name."""
+    """The session is over; the operation changed nothing."""
 
 
 class Store(Protocol):
@@ -112,11 +112,11 @@ class Store(Protocol):
     def session_id(self) -> int: ...
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat] | None:
-        """A node's data, or None when there is no such node; `watch` waits for the node's next change either way."""
+        """A node's data, or None when there is no such node; either way `watch` fires at the node's next change."""
         ...
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """The names below a node, sorted; empty when there is no such node. `watch` waits for them to change."""
+        """The names below a node, sorted; empty when there is no such node. `watch` fires when they change."""
         ...
 
     async def commit(self, ops: Sequence[Op]) -> list[Stat | None]:
@@ -124,16 +124,16 @@ class Store(Protocol):
         ...
 
     def on_session(self, listener: Callable[[SessionState], None]) -> None:
-        """Tell `listener` of every change of the session's state."""
+        """Call `listener` with every change of the session's state."""
         ...
 
     async def close(self) -> None:
-        """End the session; its ephemeral nodes go at once."""
+        """End the session; its ephemeral nodes are deleted at once."""
         ...
 
 
 async def ensure(store: Store, paths: Sequence[str]) -> None:
-    """Make the nodes that are not there yet, parents first."""
+    """Create the nodes that do not exist yet, parents first."""
     for path in paths:
         if await store.get(path) is None:
             try:

@@ -1,7 +1,7 @@
 """Serves the embedded store to the brokers of one machine, over a socket in the file system.
 
-A connection is a session: it ends when the connection does, which a killed broker's does at once, or when the broker has said
-nothing for the session's timeout, as when its event loop hangs.
+A connection is a session. It ends with the connection, which a killed broker loses at once, or when the broker has been silent for
+the session timeout, as when its event loop hangs.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Link:
             while True:
                 self._set_timer()
                 frame = await read_frame(self._reader)
-                # Answers may overtake one another: a commit waits for the disk, a read does not.
+                # Replies may overtake one another: a commit waits for the disk, a read does not.
                 task = asyncio.create_task(self._serve(frame))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -113,7 +113,7 @@ class _Link:
         self._timer = self._clock.call_later(self._timeout, self._expire)
 
     def _expire(self) -> None:
-        log.warning("a broker has said nothing for %.1f s; its session is over", self._timeout)
+        log.warning("a broker has been silent for %.1f s; its session is over", self._timeout)
         self.cut()
 
     async def _serve(self, frame: Frame) -> None:
@@ -141,8 +141,8 @@ class _Link:
         if number is None:
             return None
 
-        def tell() -> None:
+        def fire() -> None:
             if not self._writer.is_closing():
                 write_frame(self._writer, {"watch": number})
 
-        return tell
+        return fire

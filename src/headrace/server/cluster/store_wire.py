@@ -1,7 +1,10 @@
-"""What travels between a broker and its machine's supervisor: one JSON object a frame, four bytes of length before it.
+"""The protocol between a broker and its machine's supervisor: frames of one JSON object, each after four bytes of length.
 
 to the supervisor   {"i": number, "do": "get" | "children" | "commit" | "ping", ...}
 to the broker       {"i": number, "ok": result}   {"i": number, "no": [kind, index, path]}   {"watch": number}
+
+JSON from the standard library: msgspec would save about 20 of the 115 microseconds of a get, and as many of the milliseconds that a
+commit waits for fsync. Only metadata travels here, so that does not justify another dependency for every broker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Creating, growing and deleting topics: what is allowed, in Kafka's words, and the changes it takes."""
+"""Creating, growing and deleting topics: what is allowed, with Kafka's error messages, and what changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_topic_name(name: str) -> None:
-    """KafkaError when no topic can have this name."""
+    """KafkaError when `name` is not a valid topic name."""
     if not name:
         complaint = "the empty string is not allowed"
     elif name in (".", ".."):
@@ -45,7 +45,7 @@ def check_topic_name(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What became of one topic of a request: either an error, or the topic with its settings."""
+    """The result for one topic of a request: an error, or the topic with its settings."""
 
     name: str
     error: KafkaError | None = None
@@ -56,7 +56,7 @@ class CreatedTopic:
 def create_topics(
     image: MetadataImage, config: BrokerConfig, requested: Sequence[CreatableTopic]
 ) -> Outcome[list[CreatedTopic]]:
-    """Each topic by itself succeeds or fails; those that succeed come into being together."""
+    """Each topic succeeds or fails by itself; those that succeed are created together."""
     names = [topic.name for topic in requested]
     by_likeness = {_likeness(name): name for name in image.topics}
     load = Load(image)
@@ -86,7 +86,7 @@ def create_topics(
 
 
 def _likeness(name: str) -> str:
-    """Names that differ only here cannot both exist: metrics turn '.' into '_'."""
+    """Topics with the same result cannot both exist: metrics turn '.' into '_'."""
     return name.replace(".", "_")
 
 
@@ -184,7 +184,7 @@ def _manual_placement(image: MetadataImage, spec: CreatableTopic) -> list[tuple[
 
 
 def check_assignment(image: MetadataImage, replicas: Sequence[int], factor: int | None) -> None:
-    """KafkaError when a list of replicas someone wrote by hand cannot be used."""
+    """KafkaError when a manually given list of replicas is invalid."""
     complaint: str | None = None
     unknown = sorted(broker for broker in replicas if broker not in image.brokers)
     repeated = sorted(broker for broker in set(replicas) if list(replicas).count(broker) > 1)
@@ -222,7 +222,7 @@ def _new_partition(image: MetadataImage, replicas: tuple[int, ...]) -> Partition
 def create_partitions(
     image: MetadataImage, requested: Sequence[CreatePartitionsTopic]
 ) -> Outcome[list[CreatePartitionsTopicResult]]:
-    """Add partitions; there is no way to take any away."""
+    """Add partitions; they can never be removed."""
     names = [topic.name for topic in requested]
     results: list[CreatePartitionsTopicResult] = []
     changes: list[Change] = []

@@ -1,7 +1,7 @@
 """A tree of versioned nodes in memory, changed by transactions: what the embedded store serves and keeps on disk.
 
-Pure state, no I/O and no clock. `prepare` works a transaction out without changing anything, so that it can be made
-durable first; `apply` then makes it visible and says which watches it wakes.
+Pure state, no I/O and no clock. `prepare` computes a transaction without changing anything, so that it can be written to disk
+first; `apply` then makes it visible.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Node:
 
 @dataclass(slots=True)
 class Prepared:
-    """A transaction worked out: the nodes as they will be (None: gone), and what the caller gets back."""
+    """A computed transaction: the nodes as they will be (None: deleted), and the results for the caller."""
 
     zxid: int
     nodes: dict[str, Node | None] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Tree:
         return [path for path, node in self.nodes.items() if node.stat.owner == session]
 
     def prepare(self, ops: Sequence[Op], session: int, zxid: int) -> Prepared:
-        """Work out `ops` as transaction `zxid`; raises ConflictError for the first that cannot be done."""
+        """Compute `ops` as transaction `zxid`; raises ConflictError for the first that is not possible."""
         prepared = Prepared(zxid)
         staged = prepared.nodes
 

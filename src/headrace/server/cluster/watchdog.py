@@ -1,4 +1,4 @@
-"""Sees in a thread of its own whether the event loop still turns."""
+"""Watches from a thread of its own whether the event loop still runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from headrace.clock import Clock, Timer
 
 
 class Watchdog:
-    """Calls `bite`, in its thread, once each time the loop has stood still for `patience` seconds."""
+    """Calls `on_stall`, in its thread, once each time the loop has stalled for `patience` seconds."""
 
-    def __init__(self, patience: float, clock: Clock, bite: Callable[[], None]) -> None:
+    def __init__(self, patience: float, clock: Clock, on_stall: Callable[[], None]) -> None:
         self._patience = patience
         self._clock = clock
-        self._bite = bite
+        self._on_stall = on_stall
         self._seen = clock.monotonic()
         self._stopped = threading.Event()
         self._timer: Timer | None = None
@@ -35,9 +35,9 @@ class Watchdog:
             self._timer = self._clock.call_later(self._patience / 8, self._beat)
 
     def _watch(self) -> None:
-        bitten_at: float | None = None
+        reported: float | None = None
         while not self._stopped.wait(self._patience / 8):
             seen = self._seen
-            if self._clock.monotonic() - seen > self._patience and bitten_at != seen:
-                bitten_at = seen
-                self._bite()
+            if self._clock.monotonic() - seen > self._patience and reported != seen:
+                reported = seen
+                self._on_stall()

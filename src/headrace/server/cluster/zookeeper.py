@@ -1,9 +1,9 @@
-"""The store in a real ZooKeeper ensemble, through kazoo.
+"""The store in a ZooKeeper ensemble, through kazoo.
 
-kazoo works in threads of its own; everything it says is brought to the event loop before anyone here hears it. It also pings
-ZooKeeper by itself, which would keep the session of a broker alive whose event loop hangs. So a watchdog closes the session
-when the loop has not turned for two thirds of the session's timeout: by then another broker should lead. A client that loses one
-of its threads is replaced by a new one, with a session of its own.
+kazoo works in threads of its own; its callbacks are passed to the event loop. It also pings ZooKeeper by itself, which would keep
+a session alive while the broker's event loop hangs. So a watchdog closes the session when the loop has stalled for two thirds of
+the session timeout: by then another broker should lead. A client that loses one of its threads is replaced by a new one with a
+new session.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from headrace.server.cluster.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 
-FIRST_WORD_SECONDS, REMINDER_SECONDS = 2.0, 30.0
-"""How long to wait for the first connection before saying so, and before saying so again."""
+FIRST_WARNING_SECONDS, REMINDER_SECONDS = 2.0, 30.0
+"""How long to wait for the first connection before logging it, and before logging it again."""
 RETRY_SECONDS = 1.0
 
 _CONFLICTS: dict[type[Exception], type[ConflictError]] = {
@@ -62,9 +62,9 @@ _STATES = {
 
 class _State(enum.Enum):
     RUNNING = "running"
-    """The client keeps a session, or is looking for ZooKeeper to get one."""
+    """The client has a session, or is trying to get one."""
     ENDED = "ended"
-    """The client was stopped or lost a thread; another is about to follow."""
+    """The client was stopped or lost a thread; a new one follows."""
     CLOSING = "closing"
 
 
@@ -77,9 +77,9 @@ class ZooKeeperStore:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Callable[[SessionState], None]] = []
-        self._told: SessionState | None = None
+        self._last_state: SessionState | None = None
         self._asked: set[asyncio.Future[Any]] = set()
-        """Calls that kazoo has not answered yet."""
+        """Calls that kazoo has not completed yet."""
         self._logger = kazoo_logger()
         self._state = _State.RUNNING
         self._client = self._make_client()
@@ -90,7 +90,7 @@ class ZooKeeperStore:
     async def open(
         cls, hosts: str, session_timeout: float, connection_timeout: float | None, clock: Clock
     ) -> ZooKeeperStore:
-        """Connect, however long that takes; with a `connection_timeout`, StoreError when no server answers in time."""
+        """Connect, however long that takes; with a `connection_timeout`, StoreError when no server replies in time."""
         try:
             store = cls(hosts, session_timeout, clock)
         except ValueError as error:
@@ -106,7 +106,7 @@ class ZooKeeperStore:
         return store
 
     async def _connect(self, timeout: float | None) -> None:
-        """Wait for the first session and for the root of this cluster in it."""
+        """Wait for the first session, then create the chroot if there is one."""
         first = FirstConnection()
         self._logger.addFilter(first)
         connected = asyncio.Event()
@@ -115,7 +115,7 @@ class ZooKeeperStore:
         )
         deadline = self._clock.monotonic() + timeout if timeout is not None else math.inf
         self._client.start_async()
-        patience = FIRST_WORD_SECONDS
+        patience = FIRST_WARNING_SECONDS
         while True:
             left = deadline - self._clock.monotonic()
             try:
@@ -158,23 +158,23 @@ class ZooKeeperStore:
         return int(client_id[0]) if client_id is not None else 0
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat] | None:
-        told = self._telling(watch)
+        watcher = self._watcher(watch)
         while True:
             try:
-                data, stat = await self._call(self._client.get_async, path, told)
+                data, stat = await self._call(self._client.get_async, path, watcher)
                 return data, _stat(stat)
             except exceptions.NoNodeError:
-                # Waiting for a node to appear is another request; it may have appeared in between.
-                if told is None or await self._call(self._client.exists_async, path, told) is None:
+                # Watching for a node to appear takes another request; it may have appeared in between.
+                if watcher is None or await self._call(self._client.exists_async, path, watcher) is None:
                     return None
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        told = self._telling(watch)
+        watcher = self._watcher(watch)
         while True:
             try:
-                return sorted(await self._call(self._client.get_children_async, path, told))
+                return sorted(await self._call(self._client.get_children_async, path, watcher))
             except exceptions.NoNodeError:
-                if told is None or await self._call(self._client.exists_async, path, told) is None:
+                if watcher is None or await self._call(self._client.exists_async, path, watcher) is None:
                     return []
 
     async def commit(self, ops: Sequence[Op]) -> list[Stat | None]:
@@ -202,10 +202,10 @@ class ZooKeeperStore:
         if isinstance(op, SetData):
             return _stat(outcome)
         if isinstance(op, Create) and op.ephemeral:
-            # A transaction tells no more of a new node than its path.
+            # A transaction returns only the path of a new node.
             stat = await self._call(self._client.exists_async, op.path)
             if stat is None or stat.ephemeralOwner != self.session_id:
-                raise SessionExpiredError("The session ended right after the node was made.")
+                raise SessionExpiredError("The session ended right after the node was created.")
             return _stat(stat)
         return None
 
@@ -220,10 +220,10 @@ class ZooKeeperStore:
         if self._replacing is not None:
             self._replacing.cancel()
         await asyncio.to_thread(_shut_down, self._client)
-        self._tell(SessionState.CLOSED)
+        self._notify(SessionState.CLOSED)
 
     def _abandon(self) -> None:
-        """There is no session worth closing: let kazoo's threads end in their own time."""
+        """There is no session worth closing: let kazoo's threads end by themselves."""
         self._state = _State.CLOSING
         threading.Thread(target=_shut_down, args=(self._client,), daemon=True).start()
 
@@ -245,68 +245,68 @@ class ZooKeeperStore:
         function(*args).rawlink(lambda result: self._to_loop(lambda: settle(result)))
         return await future
 
-    def _telling(self, watch: Watch | None) -> Callable[[Any], None] | None:
+    def _watcher(self, watch: Watch | None) -> Callable[[Any], None] | None:
         if watch is None:
             return None
         return lambda event: self._to_loop(watch)
 
     def _to_loop(self, callback: Callable[[], None]) -> None:
-        # The loop may be gone when the process is about to end.
+        # The loop may be closed when the process is about to end.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback)
 
     def _state_changed(self, client: KazooClient, state: SessionState) -> None:
         if client is self._client and self._state is not _State.CLOSING:
-            self._tell(state)
+            self._notify(state)
 
-    def _tell(self, state: SessionState) -> None:
-        if state is not self._told:
-            self._told = state
+    def _notify(self, state: SessionState) -> None:
+        if state is not self._last_state:
+            self._last_state = state
             for listener in self._listeners:
                 listener(state)
 
-    # -- clients that end
+    # -- replacing a client
 
     def _thread_ended(self, client: KazooClient, reason: str) -> None:
-        """Without its threads the client keeps no session, or hears nothing of it."""
+        """A client that lost a thread loses its session, or does not notice when it does."""
         if client is not self._client or self._state is not _State.RUNNING:
             return
         log.error(
             "a thread of kazoo ended (%s); giving up the session with ZooKeeper and beginning another", reason
         )
         self._state = _State.ENDED
-        self._tell(SessionState.EXPIRED)
+        self._notify(SessionState.EXPIRED)
         self._begin_again()
 
     def _give_up(self) -> None:
-        """Called in the watchdog's thread while the loop hangs: end the session, and begin another when it turns."""
+        """Called in the watchdog's thread while the loop hangs: end the session, and begin another when the loop runs again."""
         if self._state is not _State.RUNNING:
             return
         self._state = _State.ENDED
         log.error("the event loop hangs; giving up the session with ZooKeeper")
         self._client.stop()
-        self._to_loop(self._loop_turns_again)
+        self._to_loop(self._loop_runs_again)
 
-    def _loop_turns_again(self) -> None:
+    def _loop_runs_again(self) -> None:
         if self._state is _State.ENDED:
-            log.warning("the event loop turns again; beginning a new session with ZooKeeper")
+            log.warning("the event loop runs again; beginning a new session with ZooKeeper")
             self._begin_again()
 
     def _begin_again(self) -> None:
-        for future in list(self._asked):  # Nobody is left to answer them.
+        for future in list(self._asked):  # The old client will never complete them.
             if not future.done():
                 future.set_exception(UnavailableError("The connection to ZooKeeper ended."))
         self._replacing = asyncio.create_task(self._replace_client())
 
     async def _replace_client(self) -> None:
-        """Close the old session first, so that no news of it come after those of the new one."""
+        """Close the old session first, so that no event of it arrives after those of the new one."""
         while True:
             await asyncio.to_thread(_shut_down, self._client)
             self._client = self._make_client()
             try:
                 self._client.start_async()
-            except RuntimeError as error:  # No thread can be started now.
-                log.error("no new session with ZooKeeper can be begun (%s); trying again", error)
+            except RuntimeError as error:  # No thread could be started.
+                log.error("a new session with ZooKeeper could not be started (%s); trying again", error)
                 await self._clock.sleep(RETRY_SECONDS)
                 continue
             self._state = _State.RUNNING
@@ -318,7 +318,7 @@ def _shut_down(client: KazooClient) -> None:
     try:
         client.stop()
         client.close()
-    except Exception as error:  # kazoo raises all sorts of things for a client that never began.
+    except Exception as error:  # kazoo raises various exceptions for a client that never started.
         log.warning("a session with ZooKeeper could not be closed (%r); it ends when it expires", error)
 
 

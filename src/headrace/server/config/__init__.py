@@ -1,1 +1,1 @@
-"""Kafka's settings: what they are called, what they mean, and which value holds."""
+"""Kafka's settings: their names, their meaning, and which value applies."""

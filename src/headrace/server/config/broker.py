@@ -1,8 +1,7 @@
-"""The configuration of one broker: what its file says, what was changed while it runs, and which value holds.
+"""The configuration of one broker: its file, the settings changed while it runs, and which value applies.
 
-A BrokerConfig never changes; `with_dynamic` makes the next one when the cluster's metadata brings new values.
-The order is Kafka's: this broker's dynamic value, the cluster-wide dynamic default, the static value, the
-default.
+A BrokerConfig never changes; `with_dynamic` makes the next one when the cluster's metadata has new values. The order of precedence
+is Kafka's: this broker's dynamic value, the cluster-wide dynamic default, the static value, the default.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ SYNONYM_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
-"""Broker settings that say the same thing in other units, strongest first."""
+"""Broker settings that mean the same in other units, in order of precedence."""
 
 
 def base_setting(name: str) -> Setting | None:
-    """The definition behind `name`, looking through a `listener.name.<listener>.` prefix."""
+    """The definition of `name`, which may have a `listener.name.<listener>.` prefix."""
     if name.startswith(_LISTENER_PREFIX):
         # listener.name.<listener>.[<mechanism>.]<setting>
         parts = name[len(_LISTENER_PREFIX) :].split(".")
@@ -56,7 +55,7 @@ def base_setting(name: str) -> Setting | None:
 
 
 def inert_settings(given: Mapping[str, str], running: bool = False) -> Iterator[tuple[str, str]]:
-    """Those of the given broker settings that do not act though their value is not the default, and why."""
+    """The given broker settings that do not act although their value is not the default, and why."""
     for name, text in given.items():
         setting = base_setting(name)
         if setting is not None and (name != setting.name or setting.parse(text) != setting.default):
@@ -66,7 +65,7 @@ def inert_settings(given: Mapping[str, str], running: bool = False) -> Iterator[
 
 
 def _check_value(setting: Setting | None, name: str, text: str, place: str) -> None:
-    """ConfigError, with the place in the file, for a value that cannot be used or is refused."""
+    """ConfigError, with the place in the file, for a value that is invalid or refused."""
     try:
         if setting is not None:
             setting.parse(text)
@@ -83,9 +82,9 @@ class BrokerConfig:
     dynamic_default: Mapping[str, str] = field(default_factory=dict)
     dynamic_broker: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
-    """Settings of other Kafka generations, and what became of them."""
+    """What became of settings of other Kafka generations."""
     warnings: tuple[str, ...] = ()
-    """Settings that nobody knows, most likely mistakes; and in one line the known ones that were set and do not act."""
+    """Unknown settings, most likely mistakes, and one line with the known settings that are set but do not act."""
 
     @classmethod
     def load(
@@ -96,10 +95,10 @@ class BrokerConfig:
     ) -> BrokerConfig:
         """Check settings from a file and from the command line (`overrides`, which win).
 
-        `places` says where in the file a setting stands ("server.properties:12"), for complaints about it.
+        `places` gives the place of each setting in the file ("server.properties:12"), for error messages.
 
-        A value that cannot be used raises ConfigError. A name that nobody knows is refused when it was typed
-        as an override; in a file it is reported in `warnings`, since files carry settings of other servers.
+        An invalid value raises ConfigError. An unknown name is an error among the overrides and a warning in a file, since files
+        carry settings of other servers.
         """
         typed = dict(overrides or {})
         notices: list[str] = []
@@ -182,7 +181,7 @@ class BrokerConfig:
         return value
 
     def listener_integer(self, listener: str, name: str, default: int) -> int:
-        """A number given for one listener, `listener.name.<listener>.<name>`."""
+        """A number set for one listener, `listener.name.<listener>.<name>`."""
         full = f"{_LISTENER_PREFIX}{listener.lower()}.{name}"
         for layer in (self.dynamic_broker, self.dynamic_default, self.static):
             if full in layer:
@@ -191,10 +190,10 @@ class BrokerConfig:
         return default
 
     def first_of(self, names: Iterable[str]) -> str:
-        """Of settings that say the same thing, the one whose value holds.
+        """Of settings that mean the same, the one whose value applies.
 
-        A stronger source wins over a stronger name: `log.retention.ms` set while running wins over a static
-        `log.retention.hours`, and the reverse.
+        The source counts before the name: `log.retention.ms` set while running wins over a static `log.retention.hours`, and the
+        reverse.
         """
         candidates = tuple(names)
         for layer in (self.dynamic_broker, self.dynamic_default, self.static):
@@ -203,11 +202,11 @@ class BrokerConfig:
                     return name
         return next((name for name in candidates if BROKER_SETTINGS[name].default is not None), candidates[0])
 
-    # -- what several settings say together
+    # -- values that several settings determine together
 
     @property
     def node_id(self) -> int | None:
-        """The broker's number, when the settings give one."""
+        """The broker's id, if the settings give one."""
         given = self.value("node.id")
         if isinstance(given, int):
             return given
@@ -226,7 +225,7 @@ class BrokerConfig:
 
     @cached_property
     def advertised_listeners(self) -> tuple[Listener, ...]:
-        """What clients are told; empty when `advertised.listeners` is not set."""
+        """The addresses for clients; empty when `advertised.listeners` is not set."""
         return self._broker_listeners("advertised.listeners", self.string("advertised.listeners") or "")
 
     def _broker_listeners(self, setting: str, text: str) -> tuple[Listener, ...]:
@@ -250,12 +249,12 @@ class BrokerConfig:
         return (name or self.string("security.inter.broker.protocol") or "PLAINTEXT").upper()
 
     def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
-        """The values that hold for a topic with these settings of its own; ConfigError if they are wrong."""
+        """The values in effect for a topic with these settings of its own; ConfigError if they are invalid."""
         return TopicConfig.from_values({**self.topic_defaults, **parse_topic_overrides(overrides)})
 
     @cached_property
     def topic_defaults(self) -> dict[str, Value]:
-        """What a topic without settings of its own gets, by topic setting."""
+        """The values for a topic without settings of its own, by topic setting."""
         defaults: dict[str, Value] = {}
         for name, setting in TOPIC_SETTINGS.items():
             synonyms = TOPIC_SYNONYMS.get(name)
@@ -275,7 +274,7 @@ class BrokerConfig:
     # -- checks
 
     def _check(self) -> None:
-        """What must hold between settings."""
+        """ConfigError when settings contradict each other."""
         given, older = self.value("node.id"), self.integer("broker.id")
         if isinstance(given, int) and "broker.id" in self.static and older >= 0 and given != older:
             raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
@@ -296,7 +295,7 @@ class BrokerConfig:
             raise ConfigError("Disabling the 'classic' protocol is not supported.")
 
     def check_dynamic(self) -> None:
-        """What must hold between settings that can change while the broker runs."""
+        """ConfigError when settings that can change while the broker runs contradict each other."""
         defaults = TopicConfig.from_values(self.topic_defaults)
         if defaults.segment_ms < 1:
             raise ConfigError("log.roll.ms must be greater than or equal to 1.")

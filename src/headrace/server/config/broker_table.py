@@ -1,10 +1,10 @@
 """Every broker setting, one row each: name, type, default, meaning, check, importance, update mode.
 
-Names, meanings and defaults are Kafka's. Where a default differs, the row says so. A row is read by the code that acts on it or
-stands in `inert.py` with the reason why none does. Settings of other Kafka generations are in `retired.py`.
+Names, meanings and defaults are Kafka's. Where a default differs, the row says so. A setting is either read by the code that acts
+on it or listed in `inert.py` with the reason. Settings of other Kafka generations are in `retired.py`.
 """
 
-# A row to a setting, however long, reads as the table it is.
+# One row per setting, however long, so that it reads as a table.
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CLUSTER, BROKER = UpdateMode.CLUSTER_WIDE, UpdateMode.PER_BROKER
 
 RACK_AWARE = ("org.apache.kafka.common.replica.RackAwareReplicaSelector", "RackAwareReplicaSelector")
 REPLICA_SELECTORS = (*RACK_AWARE, "org.apache.kafka.common.replica.LeaderSelector", "LeaderSelector")
-"""Values of replica.selector.class: Kafka's classes, by their full names and by the short ones."""
+"""Values of replica.selector.class: Kafka's classes, by their full and their short names."""
 
 _IDENTITY_AND_NETWORK = [
     Setting("node.id", INT, None, "This broker's number, unique in the cluster. Without it broker.id counts, and without both a lone broker is 1.", at_least(0), HIGH),
@@ -256,4 +256,4 @@ BROKER_SETTINGS: Mapping[str, Setting] = table(
 DYNAMIC_ONLY = frozenset(
     {"leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second"}
 )
-"""Settings with no place in a properties file: they are changed on a running cluster."""
+"""Settings that do not belong in a properties file: they are set on a running cluster."""

@@ -1,7 +1,7 @@
 """What a setting is: its name, type, default, check, and when it may be changed.
 
-Values arrive as text (a properties file, a request) and leave as text (DescribeConfigs); in between they are
-typed. Error sentences follow Kafka's form, because users and tools recognise them.
+Values arrive as text (a properties file, a request) and leave as text (DescribeConfigs); in between they are typed. Error messages
+follow Kafka's, because users and tools recognise them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 Value = bool | int | float | str | tuple[str, ...] | None
 Check = Callable[[Value], str | None]
-"""Looks at a typed value; returns what is wrong with it, or None."""
+"""Checks a typed value; returns what is wrong with it, or None."""
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
 
 class ConfigError(ValueError):
-    """A setting that cannot be used as given; the message is the sentence the user reads."""
+    """An invalid setting; the message is what the user reads."""
 
 
 class ConfigType(enum.IntEnum):
@@ -51,7 +51,7 @@ class ConfigSource(enum.IntEnum):
 
 
 class UpdateMode(enum.Enum):
-    """Whether a broker setting can change while the broker runs, and for whom."""
+    """Whether a broker setting can change while the broker runs, and for one broker or the whole cluster."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -73,7 +73,7 @@ _INTEGER_BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. `default` is typed; None means that the setting has no value unless given."""
+    """One setting. `default` is typed; None means that there is no value unless one is set."""
 
     name: str
     type: ConfigType
@@ -89,7 +89,7 @@ class Setting:
         return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str) -> Value:
-        """The typed value of `text`, checked; raises ConfigError with Kafka's sentence."""
+        """The typed value of `text`, checked; raises ConfigError with Kafka's message."""
         value = self._typed(text.strip())
         complaint = self.check(value) if self.check is not None else None
         if complaint is not None:
@@ -192,7 +192,7 @@ def list_of(*allowed: str, may_be_empty: bool = False) -> Check:
 
 
 def table(settings: Iterable[Setting]) -> Mapping[str, Setting]:
-    """Settings by name, refusing a name given twice."""
+    """Settings by name; a name must not be defined twice."""
     by_name: dict[str, Setting] = {}
     for setting in settings:
         if setting.name in by_name:

@@ -1,4 +1,4 @@
-"""Settings as DescribeConfigs reports them: the value that holds, its source, and what it overrides."""
+"""Settings as DescribeConfigs reports them: the value in effect, its source, and what it overrides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One line of a description. `value` is None for a secret; `synonyms` come strongest first."""
+    """One setting. `value` is None for a secret; `synonyms` are in order of precedence."""
 
     name: str
     value: str | None
@@ -40,7 +40,7 @@ class ConfigEntry:
 
 
 def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Every public topic setting, as it holds for a topic with these settings of its own."""
+    """Every public topic setting, for a topic with these settings of its own."""
     values = {**config.topic_defaults}
     values.update(
         (name, TOPIC_SETTINGS[name].parse(text)) for name, text in overrides.items() if name in TOPIC_SETTINGS
@@ -59,13 +59,13 @@ def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[C
 
 
 def documentation(setting: Setting, inert: Mapping[str, str]) -> str:
-    """What a setting is for; and when it does not act, that and why."""
+    """What a setting is for and, if it does not act, why."""
     reason = inert.get(setting.name)
     return setting.doc if reason is None else f"{setting.doc} Does not act: {reason}."
 
 
 def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
-    """Every public setting of this broker, and those it was given under a listener's name."""
+    """Every public setting of this broker, and those set for one listener."""
     names = [
         name for name, setting in BROKER_SETTINGS.items() if not setting.internal and name not in DYNAMIC_ONLY
     ]
@@ -82,7 +82,7 @@ def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
 
 
 def describe_cluster_default(config: BrokerConfig) -> list[ConfigEntry]:
-    """The cluster-wide dynamic defaults, and nothing else."""
+    """The cluster-wide dynamic defaults only."""
     entries: list[ConfigEntry] = []
     for name, text in config.dynamic_default.items():
         setting = base_setting(name)
@@ -94,7 +94,7 @@ def describe_cluster_default(config: BrokerConfig) -> list[ConfigEntry]:
 
 
 def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """The settings of a consumer group; without its own the broker's group.* of the same name hold."""
+    """The settings of a consumer group; the broker's group.* settings of the same name are their defaults."""
     entries: list[ConfigEntry] = []
     for name, setting in GROUP_SETTINGS.items():
         broker_name = f"group.{name}"
@@ -140,7 +140,7 @@ def _entry(
     read_only: bool,
     text: str | None = None,
 ) -> ConfigEntry:
-    # A setting nobody defined may hold a secret, so it is treated as one.
+    # An unknown setting may hold a secret, so it is treated as one.
     sensitive = setting is None or setting.sensitive
     return ConfigEntry(
         name=name,

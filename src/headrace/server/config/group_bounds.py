@@ -1,19 +1,22 @@
-"""Bounds on consumer group timeouts, of a broker and of one group, with Kafka's messages."""
+"""Bounds on consumer group timeouts, for a broker and for one group, with Kafka's error messages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from headrace.server.config.definition import ConfigError
 from headrace.server.config.group_table import GROUP_SETTINGS
 
-if TYPE_CHECKING:
-    from headrace.server.config.broker import BrokerConfig
+
+class Settings(Protocol):
+    """The broker's settings."""
+
+    def integer(self, name: str) -> int: ...
 
 
-def check_group_times(config: BrokerConfig) -> None:
-    """Of a broker: every default lies within its own bounds."""
+def check_group_times(config: Settings) -> None:
+    """ConfigError unless each of the broker's defaults lies within the broker's own bounds."""
     minimum, maximum = bounds(config)
     for name in GROUP_SETTINGS:
         low, high = f"group.{_bound(name, 'min')}", f"group.{_bound(name, 'max')}"
@@ -32,8 +35,8 @@ def check_group_times(config: BrokerConfig) -> None:
         )
 
 
-def check_group_settings(config: BrokerConfig, own: Mapping[str, str]) -> None:
-    """Of one group with these settings of its own."""
+def check_group_settings(config: Settings, own: Mapping[str, str]) -> None:
+    """ConfigError unless a group's own settings lie within the broker's bounds."""
     minimum, maximum = bounds(config)
     values = {name: config.integer(f"group.{name}") for name in GROUP_SETTINGS}
     for name, text in own.items():
@@ -55,8 +58,8 @@ def check_group_settings(config: BrokerConfig, own: Mapping[str, str]) -> None:
         raise ConfigError("consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms")
 
 
-def bounds(config: BrokerConfig) -> tuple[dict[str, int], dict[str, int]]:
-    """The smallest and the largest values that groups may be given."""
+def bounds(config: Settings) -> tuple[dict[str, int], dict[str, int]]:
+    """The smallest and the largest values that a group may have."""
     minimum = {
         "consumer.session.timeout.ms": config.integer("group.consumer.min.session.timeout.ms"),
         "consumer.heartbeat.interval.ms": config.integer("group.consumer.min.heartbeat.interval.ms"),

@@ -1,4 +1,4 @@
-"""The settings a consumer group can have of its own; without them the broker's group.consumer.* hold."""
+"""The settings that a consumer group can have of its own; the broker's group.consumer.* are their defaults."""
 
 from __future__ import annotations
 

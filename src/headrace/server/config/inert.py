@@ -1,8 +1,8 @@
-"""Settings that are known here and do not act, each with the reason, and values that are refused.
+"""Known settings that do not act, each with the reason, and values that are refused.
 
-A setting in `BROKER_SETTINGS` or `TOPIC_SETTINGS` is read by the code that acts on it, or stands in one of these tables; a test
-walks both. An inert one keeps its value and shows it; whoever sets it to anything but the default is told the reason. A
-value is refused where an operator would otherwise rely on something that is not there, such as a lock.
+A setting in `BROKER_SETTINGS` or `TOPIC_SETTINGS` is either read by the code that acts on it or listed in one of these tables; a
+test checks both. An inert setting keeps its value and shows it, and setting it to anything but the default logs the reason. A
+value is refused if an operator would otherwise rely on protection that does not exist.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ INERT_WHILE_RUNNING: Mapping[str, str] = {
         "logs are recovered before a broker knows the cluster's settings; set it in the broker's file"
     ),
 }
-"""Broker settings that can be changed on a running cluster, as in Kafka, but act only from the file."""
+"""Broker settings that can change on a running cluster, as in Kafka, but act only from the file."""
 
 ACTS_PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate"})
 """Settings that also act for one listener, as `listener.name.<listener>.<setting>`."""
@@ -107,7 +107,7 @@ ACTS_PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why no values of a setting are taken but those that ask for nothing."""
+    """Which values of a setting are accepted, and why no others are."""
 
     taken: tuple[str, ...]
     why: str
@@ -146,14 +146,14 @@ REFUSED_IN_TOPICS: Mapping[str, Refusal] = {
 
 
 def refuse(refused: Mapping[str, Refusal], name: str, text: str, base: str | None = None) -> None:
-    """ConfigError when this value of a setting must not be taken; `base` is `name` without a listener's prefix."""
+    """ConfigError when this value of a setting is refused; `base` is `name` without a listener's prefix."""
     refusal = refused.get(base or name)
     if refusal is not None and text.strip().lower() not in map(str.lower, refusal.taken):
         raise ConfigError(f"{name}={text.strip()} is refused: {refusal.why}")
 
 
 def refuse_protocol(listener: object, protocol: str) -> None:
-    """ConfigError for a listener that is to speak anything but PLAINTEXT."""
+    """ConfigError for a listener with any protocol but PLAINTEXT."""
     if protocol != "PLAINTEXT":
         raise ConfigError(
             f"Listener {listener} asks for {protocol}: {NO_SECURITY}; give it the protocol PLAINTEXT "
@@ -162,7 +162,7 @@ def refuse_protocol(listener: object, protocol: str) -> None:
 
 
 def why_inert(name: str, base: str, running: bool) -> str | None:
-    """The reason why a broker setting given under `name`, on a running cluster or in a file, does nothing; None when it acts."""
+    """Why a broker setting, set as `name` on a running cluster or in a file, does not act; None when it does."""
     reason = INERT.get(base) or (INERT_WHILE_RUNNING.get(base) if running else None)
     if reason is None and name != base and base not in ACTS_PER_LISTENER:
         reason = f"{base} counts for the whole broker, not for one listener"
@@ -170,9 +170,9 @@ def why_inert(name: str, base: str, running: bool) -> str | None:
 
 
 def without_effect(reasons: Iterable[tuple[str, str]]) -> str:
-    """One line that names settings that do nothing, each reason once."""
+    """One line that names settings without effect, with each reason once."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons:
         by_reason.setdefault(reason, []).append(name)
-    told = "; ".join(f"{', '.join(sorted(names))} ({reason})" for reason, names in by_reason.items())
-    return f"Settings without effect: {told}."
+    listed = "; ".join(f"{', '.join(sorted(names))} ({reason})" for reason, names in by_reason.items())
+    return f"Settings without effect: {listed}."

@@ -6,7 +6,7 @@ from headrace.server.config.definition import Value
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """Counts by host, as written; ValueError for what is not `host:count`."""
+    """Counts by host, as written; ValueError for an entry that is not `host:count`."""
     found: dict[str, int] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         host, separator, count = part.rpartition(":")

@@ -1,4 +1,4 @@
-"""Listener lists: `NAME://host:port,…`, the protocol each name speaks, and what clients are told."""
+"""Listener lists, `NAME://host:port,…`, and the security protocol of each name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def parse_listeners(setting: str, text: str, protocols: Mapping[str, str]) -> tuple[Listener, ...]:
-    """The addresses in `text`; `setting` names the setting in a complaint."""
+    """The addresses in `text`; error messages name `setting`."""
     listeners: list[Listener] = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         match = _LISTENER.fullmatch(part)
@@ -68,7 +68,7 @@ def parse_listeners(setting: str, text: str, protocols: Mapping[str, str]) -> tu
 
 
 def check_distinct_ports(setting: str, listeners: tuple[Listener, ...]) -> None:
-    """Two listeners share a port only as the IPv4 and IPv6 side of one address."""
+    """Two listeners may share a port only as the IPv4 and IPv6 side of one address."""
     seen: dict[int, list[Listener]] = {}
     for listener in listeners:
         if listener.port != 0:

@@ -1,4 +1,4 @@
-"""Java's properties syntax, so that a `server.properties` file is read as it is."""
+"""Java's properties syntax, so that a `server.properties` file can be read as it is."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 class Entry(NamedTuple):
     value: str
     line: int
-    """Where it stands in its file, from 1."""
+    """Its line in the file, from 1."""
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """The settings in `path`; a key given twice keeps its last value, as in Java."""
+    """The settings in `path`; the last value of a repeated key counts, as in Java."""
     return {key: entry.value for key, entry in read_entries(path).items()}
 
 
 def read_entries(path: Path) -> dict[str, Entry]:
-    """The same with the line of each."""
+    """The settings in `path`, each with its line."""
     try:
         raw = path.read_bytes()
     except OSError as error:

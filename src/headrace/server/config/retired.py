@@ -1,10 +1,9 @@
 """Settings of other Kafka generations and of parts Headrace does not have.
 
-Each gets a sentence that names its successor or says that it is ignored; none stops a start.
-`remark(name)` says what became of a setting; None means that the name is not known here.
+Each has a sentence that names its successor or says that it is ignored; none keeps a broker from starting.
 """
 
-# A row to a setting, however long, reads as the table it is.
+# One row per setting, however long, so that it reads as a table.
 
 from __future__ import annotations
 
@@ -70,7 +69,7 @@ _REMARKS: Mapping[str, str] = {
     "offsets.topic.cleanup.policy": "cannot be changed: __consumer_offsets is always compacted",
     "group.coordinator.new.enable": "was removed in Kafka 4.1: there is one group coordinator",
     "leader.imbalance.check.interval.secs": "was renamed: set `leader.imbalance.check.interval.seconds`",
-    # Of another design.
+    # Specific to another design.
     "process.roles": _KRAFT,
     "metadata.log.dir": _KRAFT,
     "controller.performance.sample.period.ms": _KRAFT,
@@ -148,7 +147,7 @@ _PREFIX_REMARKS: Mapping[str, str] = {
 
 
 def remark(name: str) -> str | None:
-    """A sentence about a setting that means nothing here, or None when it is not one of those."""
+    """A sentence about a setting that has no meaning here; None for any other name."""
     text = _REMARKS.get(name)
     if text is None:
         text = next((why for prefix, why in _PREFIX_REMARKS.items() if name.startswith(prefix)), None)
@@ -156,13 +155,13 @@ def remark(name: str) -> str | None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, if any is alike."""
+    """The known name most similar to `name`, if any is similar."""
     matches = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return matches[0] if matches else None
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
-    """The sentence for a name nobody knows."""
+    """The sentence for an unknown name."""
     alike = nearest(name, known)
     hint = f" Did you mean {alike}?" if alike is not None else " No setting has a similar name."
     return f"Unknown setting {name}.{hint}"

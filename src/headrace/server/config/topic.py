@@ -1,4 +1,4 @@
-"""The settings of a topic, the broker settings that stand in for them, and their typed form."""
+"""A topic's settings in typed form, and the broker settings that are their defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.server.config.topic_table import TOPIC_SETTINGS
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A broker setting that stands in for a topic setting; `factor` turns its unit into the topic's."""
+    """A broker setting that is the default of a topic setting; `factor` converts its unit."""
 
     name: str
     factor: int = 1
@@ -58,7 +58,7 @@ TOPIC_SYNONYMS: Mapping[str, tuple[Synonym, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """The values that hold for one topic, typed; a field is the setting's name with its dots turned."""
+    """The values in effect for one topic; a field is named after its setting, with underscores for dots."""
 
     cleanup_policy: tuple[str, ...]
     compression_gzip_level: int
@@ -97,7 +97,7 @@ class TopicConfig:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Value]) -> TopicConfig:
-        """From typed values by setting name, all of them present."""
+        """From typed values by setting name; all must be present."""
         return cls(**{field.name: values[field.name.replace("_", ".")] for field in fields(cls)})  # type: ignore[arg-type]
 
     @property
@@ -110,7 +110,7 @@ class TopicConfig:
 
 
 def parse_topic_overrides(overrides: Mapping[str, str]) -> dict[str, Value]:
-    """A topic's own settings, typed; raises ConfigError for the first that is unknown or wrong."""
+    """A topic's own settings, typed; raises ConfigError for the first that is unknown or invalid."""
     values: dict[str, Value] = {}
     for name, text in overrides.items():
         setting = TOPIC_SETTINGS.get(name)
@@ -122,7 +122,7 @@ def parse_topic_overrides(overrides: Mapping[str, str]) -> dict[str, Value]:
 
 
 def check_topic_config(config: TopicConfig) -> None:
-    """What must hold between the settings of one topic."""
+    """ConfigError when settings of one topic contradict each other."""
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         raise ConfigError(
             f"conflict topic config setting min.compaction.lag.ms ({config.min_compaction_lag_ms}) > "

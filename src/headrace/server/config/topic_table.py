@@ -1,6 +1,6 @@
 """Every topic setting of Kafka 4.1, one row each: name, type, default, meaning, check."""
 
-# A row to a setting, however long, reads as the table it is.
+# One row per setting, however long, so that it reads as a table.
 
 from __future__ import annotations
 
