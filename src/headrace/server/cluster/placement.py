@@ -23,7 +23,8 @@ class Load:
         for topic in image.topics.values():
             for partition in topic.partitions:
                 self.leaders[partition.replicas[0]] += 1
-                self.replicas.update(partition.replicas)
+                for replica in partition.replicas:  # Counter.update is slower for so few.
+                    self.replicas[replica] += 1
         self.topic_leaders: Counter[int] = Counter()
         self.topic_replicas: Counter[int] = Counter()
         self.seconds: Counter[tuple[int, int]] = Counter()
