@@ -1,7 +1,10 @@
 """Imports point down only, as docs/architecture.md draws them: every file, imports for types and inside functions included."""
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 
@@ -87,3 +90,23 @@ def test_every_package_stands_in_the_rule() -> None:
         f"server/{entry.name}" for entry in (SOURCE / "server").iterdir() if (entry / "__init__.py").exists()
     }
     assert inner == {part for part in BROKER if "/" in part}
+
+
+WITHOUT_CIRCLES = ["server/log"]
+
+
+@pytest.mark.parametrize("package", WITHOUT_CIRCLES)
+def test_the_modules_of_a_package_do_not_import_each_other_in_a_circle(package: str) -> None:
+    files = {
+        file.relative_to(SOURCE).with_suffix("").as_posix(): file for file in (SOURCE / package).rglob("*.py")
+    }
+    graph = {
+        path: {name if name in files else name.rpartition("/")[0] for name in imported(file)} & files.keys()
+        for path, file in files.items()
+    }
+    circle: list[str] = []
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+    assert circle == []

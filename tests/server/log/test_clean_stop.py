@@ -165,7 +165,7 @@ def test_an_epoch_of_which_no_record_was_written_does_not_keep_a_full_disk_from_
     log = manager.create("t", 0, LogConfig())
     lab.append(log, b"a", leader_epoch=5)
     log.set_high_watermark(1)
-    log._store.epochs.assign(6, 1)  # as an append does that finds no room for its records afterwards
+    log.load().epochs.assign(6, 1)  # as an append does that finds no room for its records afterwards
     manager.close()
     manager = start()
     log = manager.get("t", 0)
@@ -179,4 +179,4 @@ def test_an_epoch_of_which_no_record_was_written_does_not_keep_a_full_disk_from_
     manager.close()
     log = start().get("t", 0)
     log.load()
-    assert log._store.epochs.entries == [(5, 0)]
+    assert log.load().epochs.entries == [(5, 0)]

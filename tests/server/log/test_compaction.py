@@ -76,7 +76,7 @@ class Compacted:
     def crash(self):
         self.manager.release()
         if self.log.is_loaded:
-            self.log._store.release()
+            self.log.load().release()
 
     def restart(self, *, cleanly=True):
         if cleanly:
@@ -193,7 +193,7 @@ async def test_the_active_segment_and_what_is_above_the_high_watermark_are_left_
     box = make(segment_bytes=200)
     for number in range(10):
         box.put(b"k", b"%d" % number)
-    box.log._high_watermark = 5
+    box.log.high_watermark = 5
     await box.cleaner.clean_one()
     kept = [offset for offset, _, _ in box.records()]
     assert kept[-5:] == [5, 6, 7, 8, 9]

@@ -98,7 +98,7 @@ def refused(log, lab) -> KafkaError:
 def test_a_full_disk_refuses_the_append_and_leaves_the_log_as_it_was(lab, faults, room):
     log = lab.open()
     lab.append(log, b"a")
-    path = log._store.active.path(".log")
+    path = log.load().active.path(".log")
     size = os.path.getsize(path)
     faults.room = room
     for _ in range(3):
@@ -260,20 +260,20 @@ def test_a_full_disk_while_indexing_loses_no_entry(lab, faults):
     faults.room, faults.only = 0, "index"
     for number in range(1500):
         lab.append(log, b"%d" % number)
-    assert log._store.active.offset_index.written == 0
+    assert log.load().active.offset_index.written == 0
     faults.room = None
     assert [record.value for record in lab.records(log, 700)[:3]] == [b"700", b"701", b"702"]
     log.close()
     reopened = lab.open(ReopenFacts(clean=True))
     assert len(lab.values(reopened)) == 1500
-    assert reopened._store.active.offset_index.count > 1400
+    assert reopened.load().active.offset_index.count > 1400
 
 
 def test_a_full_disk_does_not_keep_a_crashed_log_from_being_read(lab, faults):
     log = lab.open(index_interval_bytes=0)
     for number in range(50):
         lab.append(log, b"%d" % number)
-    log._store.release()
+    log.load().release()
     faults.room, faults.only = 0, "index"
     again = lab.open(index_interval_bytes=0)
     assert len(lab.values(again)) == 50

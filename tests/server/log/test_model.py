@@ -160,7 +160,7 @@ class LogMachine(RuleBasedStateMachine):
     def crash_and_start(self):
         for directory in self.manager.online_directories:
             self.manager.write_checkpoints(directory)
-        self.log._store.release()
+        self.log.load().release()
         self.manager.release()
         self.open()
 

@@ -35,7 +35,7 @@ def test_a_lookup_finds_the_first_record_not_before_a_time(lab, codec, reopened)
     if reopened == "cleanly":
         log = lab.open(log.close(), **settings)
     elif reopened == "after a crash":
-        log._store.release()
+        log.load().release()
         log = lab.open(ReopenFacts(), **settings)
     for target in [base - 1000, base, *(base + number * 37 for number in range(170)), base + 10**6]:
         expected = next((offset for offset, time in enumerate(times) if time >= target), None)
@@ -101,7 +101,7 @@ def test_the_latest_record_is_found_though_the_log_grows_while_it_is_looked_for(
         def max_timestamp(self, timestamp):
             Segment.max_timestamp.__set__(self, timestamp)
 
-    log._store.active.__class__ = Growing
+    log.load().active.__class__ = Growing
     found = log.max_timestamp_offset()
     assert grown == [1]
     assert found.timestamp in (1000, 2000)

@@ -78,7 +78,7 @@ def reopened(lab, files):
 
 
 def offsets(log):
-    return [header.base_offset for _, header in log._store.active.headers(0)]
+    return [header.base_offset for _, header in log.load().active.headers(0)]
 
 
 @pytest.mark.parametrize("follower", [False, True], ids=["leader", "follower"])
@@ -106,7 +106,7 @@ def test_no_offset_is_given_twice_when_descriptors_run_out_at_the_first_append(l
     for number in range(log.log_end_offset - 10, 3):
         append(number)
     assert offsets(log) == list(range(13))
-    log._store.release()
+    log.load().release()
     again = lab.open(ReopenFacts())
     assert lab.values(again, 10) == [b"a", b"b", b"c"], "nothing is missing after a crash"
 
@@ -125,7 +125,7 @@ def test_a_write_cut_short_for_want_of_memory_leaves_nothing_behind(lab, files, 
         log.append_as_follower(blob) if follower else lab.append(log, b"b" * 100)
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     files.heal()
-    assert os.path.getsize(log._store.active.path(".log")) == size
+    assert os.path.getsize(log.load().active.path(".log")) == size
     log = lab.open(log.close())
     assert lab.values(log) == [b"a"]
     assert lab.append(log, b"c") == 1
@@ -190,7 +190,7 @@ def test_a_log_that_cannot_be_opened_at_a_start_is_offline_until_its_end_is_know
     manager.open()
     log = manager.create("t", 0, LogConfig())
     grow(lab, log)
-    log._store.release()
+    log.load().release()
     manager.release()
     files.closed = f"{0:020d}.log"
     manager = LogManager([str(tmp_path / "data")], environment=lab.environment)

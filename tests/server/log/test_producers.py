@@ -109,7 +109,7 @@ def test_retries_are_recognised_after_a_restart(lab, how):
             producer.send(20)
             producer.send(21)
         facts = ReopenFacts(recovery_point=log.recovery_point)
-        log._store.release()
+        log.load().release()
     if how == "snapshots damaged":
         for name in os.listdir(log.directory):
             if name.endswith(".snapshot"):

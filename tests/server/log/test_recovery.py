@@ -26,8 +26,7 @@ def fill(lab, batches: int = 40, **settings) -> PartitionLog:
 
 def crash(log: PartitionLog) -> None:
     """Let go of a log as a killed process does: nothing that only memory has is written."""
-    log._store.release()
-    log._store = None
+    log.load().release()
 
 
 def check_indexes(log: PartitionLog) -> None:
@@ -50,12 +49,12 @@ def check_indexes(log: PartitionLog) -> None:
 def test_after_a_crash_everything_that_was_written_is_there(lab, recovery_point):
     log = fill(lab)
     expected = lab.values(log)
-    epochs = log._store.epochs.entries
+    epochs = log.load().epochs.entries
     crash(log)
     log = lab.open(ReopenFacts(recovery_point=recovery_point), **SETTINGS)
     assert lab.values(log) == expected
     assert log.log_end_offset == 40
-    assert log._store.epochs.entries == epochs == [(0, 0), (1, 15), (2, 30)]
+    assert log.load().epochs.entries == epochs == [(0, 0), (1, 15), (2, 30)]
     check_indexes(log)
 
 
@@ -84,7 +83,7 @@ def test_only_what_follows_the_recovery_point_is_read(lab, monkeypatch):
 
 def test_a_tail_torn_at_any_byte_is_cut_and_nothing_else(lab, tmp_path):
     log = fill(lab, 5)
-    path = log._store.active.path(".log")
+    path = log.load().active.path(".log")
     whole = os.path.getsize(path)
     last = len(lab.batch(b"004" * 10))
     crash(log)
@@ -105,7 +104,7 @@ def test_a_tail_torn_at_any_byte_is_cut_and_nothing_else(lab, tmp_path):
 @pytest.mark.parametrize("batch_number", [0, 2, 4])
 def test_a_flipped_byte_ends_the_log_before_its_batch(lab, tmp_path, batch_number):
     log = fill(lab, 5)
-    path = log._store.active.path(".log")
+    path = log.load().active.path(".log")
     data = bytearray(Path(path).read_bytes())
     positions = [position for position, _ in iterate_batches(data)]
     crash(log)
@@ -128,8 +127,8 @@ def test_a_flipped_byte_ends_the_log_before_its_batch(lab, tmp_path, batch_numbe
 
 def test_segments_after_a_damaged_one_are_dropped(lab):
     log = fill(lab)
-    assert len(log._store.segments) > 2
-    second = log._store.segments[1]
+    assert len(log.load().segments) > 2
+    second = log.load().segments[1]
     path, base = second.path(".log"), second.base_offset
     crash(log)
     with open(path, "r+b") as file:
@@ -189,7 +188,7 @@ def test_a_damaged_epoch_file_is_rebuilt_from_the_batches(lab):
         file.write(b"\x00garbage\n\n")
     log = lab.open(**SETTINGS)
     log.load()
-    assert log._store.epochs.entries == [(0, 0), (1, 15), (2, 30)]
+    assert log.load().epochs.entries == [(0, 0), (1, 15), (2, 30)]
 
 
 def test_after_a_clean_stop_nothing_is_read_from_the_segments(lab, monkeypatch):
@@ -225,7 +224,7 @@ def test_a_file_nobody_knows_is_left_alone(lab):
 def test_a_preallocated_segment_is_cut_to_its_batches_after_a_crash(lab):
     log = lab.open(preallocate=True, segment_bytes=1 << 20)
     lab.append(log, b"a")
-    path = log._store.active.path(".log")
+    path = log.load().active.path(".log")
     assert os.path.getsize(path) == 1 << 20
     crash(log)
     log = lab.open(preallocate=True, segment_bytes=1 << 20)
@@ -252,7 +251,7 @@ def test_the_largest_timestamp_is_found_again_though_the_time_index_did_not_reac
     for number in range(60):
         lab.append(log, b"%02d" % number * 20, timestamp=5000 if number == 20 else 1000 + number)
     log.flush()  # 32 entries and more: the indexes are written
-    segment = log._store.active
+    segment = log.load().active
     assert segment.offset_index.written > 30
     crash(log)
     with open(segment.path(".timeindex"), "r+b") as file:
@@ -281,7 +280,7 @@ def test_a_follower_of_a_compacted_log_loses_nothing_in_a_crash(lab):
     log = lab.open(segment_bytes=200)
     for base_offset in (0, 10, 25, 40):
         log.append_as_follower(lab.batch(b"v" * 100, base_offset=base_offset, leader_epoch=0))
-    assert len(log._store.segments) > 2
+    assert len(log.load().segments) > 2
     crash(log)
     log = lab.open(segment_bytes=200)  # it is not known yet that the topic is a compacted one
     assert [record.offset for record in lab.records(log)] == [0, 10, 25, 40]

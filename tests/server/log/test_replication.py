@@ -25,7 +25,7 @@ def test_a_follower_holds_the_same_bytes_as_its_leader(lab):
     assert lab.values(follower) == lab.values(leader)
     assert follower.load().epochs.entries == leader.load().epochs.entries == [(0, 0), (1, 10), (2, 20)]
     assert len(follower.load().segments) > 2
-    follower._store.release()
+    follower.load().release()
     again = lab.open(ReopenFacts(), name="follower")
     assert lab.values(again) == lab.values(leader)
 
@@ -98,7 +98,7 @@ def test_truncation_removes_what_follows_and_the_log_goes_on(lab, offset):
     latest = log.max_timestamp_offset()
     assert (latest.offset if latest else -1) == kept - 1
     assert lab.append(log, b"new", leader_epoch=9) == kept
-    log._store.release()
+    log.load().release()
     again = lab.open(ReopenFacts(recovery_point=min(kept, 15)))
     assert lab.values(again)[-1] == b"new"
     assert again.log_end_offset == kept + 1
@@ -120,7 +120,7 @@ def test_starting_over_forgets_everything(lab):
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (1000, 1000, 1000)
     assert log.latest_epoch == -1
     assert lab.append(log, b"a", leader_epoch=2) == 1000
-    log._store.release()
+    log.load().release()
     again = lab.open(ReopenFacts(log_start_offset=1000))
     assert lab.values(again) == [b"a"]
 

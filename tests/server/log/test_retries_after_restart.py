@@ -75,7 +75,7 @@ def _stop_cleanly(log: PartitionLog) -> ReopenFacts:
 
 def _kill(log: PartitionLog) -> ReopenFacts:
     facts = ReopenFacts(recovery_point=log.recovery_point)
-    log._store.release()
+    log.load().release()
     return facts
 
 

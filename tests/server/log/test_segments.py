@@ -147,7 +147,7 @@ def test_a_log_deleted_past_what_survived_a_crash_begins_where_it_was_deleted_to
     for _ in range(5):
         lab.append(log, b"x")
     path = log.load().active.path(".log")
-    log._store.release()
+    log.load().release()
     os.truncate(path, 100)
     log = lab.open(ReopenFacts(log_start_offset=4))
     assert lab.append(log, b"next") == 4

@@ -149,7 +149,7 @@ def test_flushes_in_threads_never_disturb_segments_that_begin_and_records_that_a
     assert log.offline_reason is None
     assert not [name for name in os.listdir(log.directory) if name.endswith(".tmp")]
     facts = ReopenFacts(recovery_point=log.recovery_point)
-    log._store.release()
+    log.load().release()
     again = lab.open(facts)
     again.load()
     assert {entry.producer_id: entry.last_sequence for entry in again.active_producers} == {

@@ -113,7 +113,7 @@ def test_transactions_survive_a_restart(lab, how):
     if how == "clean":
         facts = log.close()
     else:
-        log._store.release()
+        log.load().release()
         facts = ReopenFacts(high_watermark=log.high_watermark)
     again = lab.open(facts, segment_bytes=500)
     again.load()
@@ -134,7 +134,7 @@ def test_what_was_stable_before_a_crash_is_stable_after_it_though_nothing_moves_
     high_watermark = log.log_end_offset
     work.write(2)
     work.end(2, committed=True)
-    log._store.release()
+    log.load().release()
     again = lab.open(ReopenFacts(high_watermark=high_watermark))
     again.load()
     assert again.last_stable_offset == high_watermark == 2
@@ -147,14 +147,14 @@ def test_a_garbled_transaction_index_is_rebuilt_after_a_crash(lab):
         work.write(1)
         work.end(1, committed=False)
     aborted = log.aborted_transactions(0, 100)
-    path = log._store.active.path(".txnindex")
-    log._store.release()
+    path = log.load().active.path(".txnindex")
+    log.load().release()
     for damage in (b"", b"\xff" * 34, b"\x00" * 102, b"\x00" * 50):
         with open(path, "wb") as file:
             file.write(damage)
         again = lab.open()
         assert again.aborted_transactions(0, 100) == aborted
-        again._store.release()
+        again.load().release()
 
 
 def test_truncation_forgets_aborted_transactions_and_reopens_others(lab):

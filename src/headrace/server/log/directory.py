@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from headrace.server.log.checkpoints import TopicPartition
 from headrace.server.log.files import FileHandle, Files
 from headrace.server.log.leftovers import offset_of
-from headrace.server.log.lifecycle import ReopenFacts
+from headrace.server.log.life import ReopenFacts
 from headrace.server.log.metadata import decode_uuid, encode_uuid
 
 logger = logging.getLogger(__name__)

@@ -7,13 +7,9 @@ import logging
 import math
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from headrace.clock import Clock, SystemClock
 from headrace.server.log.files import Files, HandlePool
-
-if TYPE_CHECKING:
-    from headrace.server.log.partition import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +61,8 @@ class Environment:
     clock: Clock = field(default_factory=SystemClock)
     pool: HandlePool = field(default_factory=HandlePool)
     trash: Trash = field(default_factory=Trash)
-    rolled: set[PartitionLog] = field(default_factory=set)
-    """Logs that began a new segment, so that the finished one should be brought to the disk soon."""
+    rolled: set[str] = field(default_factory=set)
+    """Directories of logs that began a new segment, so that the finished one should be brought to the disk soon."""
     producer_id_expiration_ms: int = 86_400_000
     transaction_verification: bool = False
     """Refuse transactional records of clients that no coordinator has vouched for (see VerificationGuard)."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headrace.server.log.segment import Segment
+from headrace.server.log.segments import SegmentView
 from headrace.wire.batch import NO_TIMESTAMP, BatchHeader
 from headrace.wire.records import decode_records
 
@@ -16,9 +17,9 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def first_at_or_after(segments: list[Segment], timestamp: int, start_offset: int) -> TimestampOffset | None:
+def first_at_or_after(view: SegmentView, timestamp: int, start_offset: int) -> TimestampOffset | None:
     """The first record, from `start_offset` on, whose timestamp is not before `timestamp`."""
-    for segment in segments:
+    for segment in view.segments:
         if segment.max_timestamp < timestamp:
             continue
         entry = segment.time_index.floor(timestamp)
@@ -34,9 +35,9 @@ def first_at_or_after(segments: list[Segment], timestamp: int, start_offset: int
     return None
 
 
-def latest_timestamp(segments: list[Segment]) -> TimestampOffset | None:
+def latest_timestamp(view: SegmentView) -> TimestampOffset | None:
     """The record with the largest timestamp; the first of those that share it within a batch."""
-    segment = max(segments, key=lambda segment: segment.max_timestamp)
+    segment = max(view.segments, key=lambda segment: segment.max_timestamp)
     # In this order: the log may grow meanwhile, and then the larger timestamp lies after the offset, never before it.
     offset = segment.max_timestamp_offset
     timestamp = segment.max_timestamp
@@ -48,7 +49,7 @@ def latest_timestamp(segments: list[Segment]) -> TimestampOffset | None:
     for position, header in segment.headers(location.position):
         if header.max_timestamp == timestamp:
             found = _in_batch(segment, position, header, timestamp, header.base_offset)
-            return found or _latest_of_all(segments)
+            return found or _latest_of_all(view.segments)
     return None
 
 

@@ -148,7 +148,7 @@ class LogMaintenance:
         due = [
             log
             for log in self.manager.logs.values()
-            if log in rolled
+            if log.directory in rolled
             or (
                 log.config.flush_ms != LONG_MAX
                 and log.log_end_offset > log.recovery_point

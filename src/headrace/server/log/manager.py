@@ -267,6 +267,7 @@ class LogManager:
 
     def _take_out(self, log: PartitionLog, target: str) -> bool:
         """Whether there were files, which are in `target` now."""
+        self.environment.rolled.discard(log.directory)
         del self._logs[log.topic, log.partition]
         del self._by_directory[self.directory_of(log).path][log.topic, log.partition]
         if log in self._unmade:
@@ -279,7 +280,6 @@ class LogManager:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {log.name} cannot be deleted: {error}."
             ) from None
-        self.environment.rolled.discard(log)
         return True
 
     def topic_id_of(self, log: PartitionLog) -> uuid.UUID | None:

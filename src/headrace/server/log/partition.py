@@ -1,65 +1,210 @@
-"""One partition's log as its leader or follower uses it: appending records.
+"""One partition's log as its leader or follower uses it.
 
-It belongs to the event loop and never awaits. An ordinary append looks at the batch header, computes the
-checksum and writes once. A full disk refuses the append and leaves the log as it was.
+PartitionLog owns the offsets at which the log begins, ends and is committed. Its parts own the rest: its life and the files
+that are open (`life`, `store`), how batches are checked and written (`appending`), and how much is on the disk
+(`durability`). It belongs to the event loop and never awaits. Only a FlushJob's `run`, `reopen`, and reads and lookups that may
+wait for the disk run in a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import logging
+import uuid
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
 
-from crc32c import crc32c
-
-from headrace.server.log.lifecycle import ReopenFacts
-from headrace.server.log.producers import (
-    AppendOrigin,
-    CompletedTransaction,
-    ProducerState,
-    VerificationGuard,
-)
-from headrace.server.log.segment import MAX_RELATIVE_OFFSET, Segment
+from headrace.server.log import lookup, retention
+from headrace.server.log.appending import Appender, AppendResult
+from headrace.server.log.config import LogConfig
+from headrace.server.log.durability import Durability, FlushJob
+from headrace.server.log.environment import Environment
+from headrace.server.log.life import LogLife, ReopenFacts, State
+from headrace.server.log.lookup import TimestampOffset
+from headrace.server.log.producers import AppendOrigin, ProducerEntry, VerificationGuard
+from headrace.server.log.reading import BeforeFirstSegment, aborted_between, find_slice
+from headrace.server.log.recovery import load_log
+from headrace.server.log.segment import ROLL_NOT_KNOWN
+from headrace.server.log.segments import SegmentView
+from headrace.server.log.slice import LogSlice
 from headrace.server.log.store import LogStore
-from headrace.server.log.trimming import TrimmedLog
-from headrace.server.log.validation import inspect_batch
-from headrace.wire.batch import (
-    ASSIGNMENT,
-    CONTROL,
-    CRC_START,
-    HEADER,
-    HEADER_SIZE,
-    LENGTH_OVERHEAD,
-    MAGIC,
-    NO_TIMESTAMP,
-    TRANSACTIONAL,
-    BatchHeader,
-    check_counts,
-    check_crc,
-    iterate_batches,
-    parse_header,
-)
-from headrace.wire.compression import Codec
+from headrace.server.log.transaction_index import AbortedTransaction
+from headrace.wire.batch import NO_TIMESTAMP
 from headrace.wire.errors import ErrorCode, KafkaError
-from headrace.wire.markers import read_end_transaction_marker
 
-_UNPACK = HEADER.unpack_from
-_ASSIGN = ASSIGNMENT.pack_into
-_ORDINARY_ATTRIBUTES = frozenset({*Codec, *(codec | TRANSACTIONAL for codec in Codec)})
+logger = logging.getLogger(__name__)
 
-
-@dataclass(slots=True)
-class AppendResult:
-    first_offset: int
-    last_offset: int
-    log_append_time: int
-    """-1 unless the topic's timestamps are LogAppendTime."""
-    log_start_offset: int
-    duplicate: bool = False
-    """The batch was here already; the offsets are those it got then."""
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
-class PartitionLog(TrimmedLog):
-    __slots__ = ("__weakref__",)
+class PartitionLog:
+    __slots__ = (
+        "__weakref__",
+        "_appender",
+        "_durability",
+        "_life",
+        "config",
+        "environment",
+        "high_watermark",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "topic",
+        "topic_id",
+        "was_compacted",
+    )
+
+    def __init__(
+        self,
+        environment: Environment,
+        directory: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        facts: ReopenFacts | None = None,
+        topic_id: uuid.UUID | None = None,
+    ) -> None:
+        if facts is None:
+            facts = ReopenFacts()
+        self.environment = environment
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.log_start_offset = facts.log_start_offset
+        self.log_end_offset = facts.end[0] if facts.end else facts.recovery_point
+        self.high_watermark = facts.high_watermark
+        """Consumers, retention and compaction stop below it; see `set_high_watermark`."""
+        self.was_compacted = False
+        """Compaction has left gaps between segments, or may have: recovery must not take them for damage."""
+        self._life = LogLife(environment, directory, f"{topic}-{partition}", facts)
+        self._durability = Durability(self._life, environment.clock, facts.recovery_point)
+        self.update_config(config)
+
+    @property
+    def name(self) -> str:
+        return self._life.name
+
+    @property
+    def directory(self) -> str:
+        return self._life.directory
+
+    def update_config(self, config: LogConfig) -> None:
+        self.config = config
+        self._appender = Appender(self.environment, self._life, config)
+        if self._life.store is not None:
+            self._life.store.active.roll_timestamp = ROLL_NOT_KNOWN
+
+    # Life
+
+    def load(self) -> LogStore:
+        """Open the directory if that has not happened yet."""
+        life = self._life
+        if life.store is not None:
+            return life.store
+        life.check_usable()
+        with life.opening:
+            if life.store is not None:
+                return life.store
+            life.check_usable()
+            return self._open()
+
+    def reopen(self) -> None:
+        """Bring an offline log back through recovery; KAFKA_STORAGE_ERROR when the disk still refuses, or the partition is
+        gone. May run in a thread: until it has succeeded, everybody else is refused."""
+        life = self._life
+        with life.opening:
+            if life.state is State.RETIRED:
+                life.check_usable()
+            if life.state is not State.OFFLINE:
+                return
+            self._open()
+        logger.info("%s is back online with end offset %d.", self.name, self.log_end_offset)
+
+    def _open(self) -> LogStore:
+        life = self._life
+        try:
+            loaded = load_log(
+                self.environment,
+                life.directory,
+                life.name,
+                self.config,
+                clean=life.state is State.CLOSED,
+                recovery_point=self.recovery_point,
+                log_start_offset=self.log_start_offset,
+                known_end=life.known_end,
+                distrust_cache=life.state is State.OFFLINE,
+                gaps=self.was_compacted or self.config.compact,
+            )
+        except OSError as error:
+            raise life.read_failed(error) from None
+        store = LogStore(self.environment, life.directory, loaded)
+        self._set_bounds(store, loaded.log_start_offset, loaded.log_end_offset)
+        life.opened(store)
+        return store
+
+    def _set_bounds(self, store: LogStore, log_start_offset: int, log_end_offset: int) -> None:
+        """The log is known to begin and end elsewhere: nothing that is known of it may lie outside."""
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self._durability.log_ends_at(log_end_offset)
+        self.high_watermark = min(max(self.high_watermark, log_start_offset), log_end_offset)
+        store.producers.on_high_watermark(self.high_watermark)
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._life.store is not None
+
+    @property
+    def offline_reason(self) -> str | None:
+        return self._life.reason
+
+    @property
+    def truncations(self) -> int:
+        """How often records were removed from the end, or may have been by a failure."""
+        return self._life.truncations
+
+    def fail(self, reason: str) -> KafkaError:
+        """Take the log offline; returns the error to raise."""
+        return self._life.fail(reason)
+
+    def take_offline(self, reason: str) -> None:
+        """Refuse everything from now on, until `reopen`."""
+        self._life.fail(reason)
+
+    def retire(self, reason: str) -> None:
+        """Refuse everything from now on, for good."""
+        self._life.retire(reason)
+
+    def retire_to(self, directory: str, reason: str) -> None:
+        """Refuse everything from now on and rename the directory. A thread that reads may go on; one whose write fails
+        after this does not take the log offline."""
+        store = self._life.retire(reason)
+        self.environment.files.rename(self._life.directory, directory)
+        self._life.directory = directory
+        if store is not None:
+            store.move(directory)
+
+    def storage_error(self, reason: str) -> KafkaError:
+        return self._life.storage_error(reason)
+
+    def close(self) -> ReopenFacts:
+        """Write everything to the disk and let go of it; returns what to remember for a quick start."""
+        life = self._life
+        store = life.store
+        if store is not None:
+            try:
+                store.finish(self.log_start_offset, self.log_end_offset)
+            except OSError as error:
+                raise life.fail(f"it cannot be closed: {error}") from None
+            self._durability.recovery_point = self.log_end_offset
+            life.closed((self.log_end_offset, store.active.size))
+        return ReopenFacts(
+            life.state is State.CLOSED,
+            self.recovery_point,
+            self.log_start_offset,
+            self.high_watermark,
+            life.known_end,
+        )
 
     # Appending
 
@@ -72,302 +217,292 @@ class PartitionLog(TrimmedLog):
         guard: VerificationGuard | None = None,
     ) -> AppendResult:
         """Check one batch, give it the next offsets (written into `records` in place) and write it."""
-        store = self._store or self.load()
-        size = len(records)
-        if size < HEADER_SIZE:
-            parse_header(records)
-        (
-            base_offset,
-            length,
-            _,
-            magic,
-            crc,
-            attributes,
-            last_delta,
-            _,
-            max_timestamp,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            count,
-        ) = _UNPACK(records)
-        config = self.config
-        if magic != MAGIC or length + LENGTH_OVERHEAD != size:
-            raise self._misshapen(records)
-        if size > config.max_message_bytes:
-            raise self._too_large(size)
-        if crc32c(records[CRC_START:]) != crc:
-            check_crc(records, parse_header(records))
-        if count < 1 or last_delta != count - 1 or base_offset:
-            raise self._miscounted(parse_header(records), origin)
-        now_ms = self.environment.clock.now_ms()
-        if attributes & CONTROL and origin is AppendOrigin.COORDINATOR:
-            return self._append_marker(store, records, parse_header(records), leader_epoch, now_ms)
-        log_append_time = NO_TIMESTAMP
-        if (
-            origin in self._inspect
-            or attributes not in _ORDINARY_ATTRIBUTES
-            or max_timestamp - now_ms > config.message_timestamp_after_max_ms
-        ):
-            records = inspect_batch(records, parse_header(records), config, origin, now_ms)
-            size = len(records)
-            if size > config.max_message_bytes:
-                raise self._too_large(size)
-            header = parse_header(records)
-            length, attributes, max_timestamp = header.length, header.attributes, header.max_timestamp
-            if config.log_append_time:
-                log_append_time = now_ms
-        transactional = attributes & TRANSACTIONAL != 0
-        if producer_id >= 0:
-            if origin is AppendOrigin.CLIENT:
-                if transactional and self.environment.transaction_verification:
-                    self._check_verified(store.producers, producer_id, producer_epoch, guard)
-                if base_sequence < 0 or producer_epoch < 0:
-                    raise self._without_sequence(producer_id, base_sequence)
-                try:
-                    earlier = store.producers.check(
-                        producer_id, producer_epoch, base_sequence, count, transactional
-                    )
-                except OSError as error:
-                    raise self.read_failed(error) from None
-                if earlier is not None:
-                    return AppendResult(
-                        earlier.first_offset,
-                        earlier.last_offset,
-                        earlier.timestamp if config.log_append_time else NO_TIMESTAMP,
-                        self.log_start_offset,
-                        duplicate=True,
-                    )
-            else:
-                store.producers.check_coordinator_batch(producer_id, producer_epoch, transactional)
-        elif transactional:
-            raise KafkaError(ErrorCode.INVALID_RECORD, "A transactional batch needs a producer id.")
-        first_offset = self.log_end_offset
-        last_offset = first_offset + last_delta
-        _ASSIGN(records, 0, first_offset, length, leader_epoch)
-        self._write(store, records, size, first_offset, last_offset, max_timestamp, leader_epoch, now_ms)
-        if producer_id >= 0:
-            store.producers.update(
-                producer_id,
-                producer_epoch,
-                base_sequence,
-                first_offset,
-                last_offset,
-                max_timestamp,
-                transactional,
-            )
-        return AppendResult(first_offset, last_offset, log_append_time, self.log_start_offset)
-
-    def _write(
-        self,
-        store: LogStore,
-        records: memoryview,
-        size: int,
-        first_offset: int,
-        last_offset: int,
-        max_timestamp: int,
-        leader_epoch: int,
-        now_ms: int,
-    ) -> None:
-        config = self.config
-        segment = store.active
-        try:
-            if leader_epoch != store.epochs.written and leader_epoch >= 0:
-                store.epochs.assign(leader_epoch, first_offset)
-            if (
-                segment.size + size > config.segment_bytes
-                or max_timestamp > self._roll_timestamp
-                or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
-                or segment.offset_index.count >= self._max_index_entries
-            ):
-                segment = self._maybe_roll(store, size, first_offset, last_offset, max_timestamp, now_ms)
-            segment.append(records, first_offset, last_offset, max_timestamp, config.index_interval_bytes)
-        except OSError as error:
-            raise self.write_failed(store, error) from None
-        self.log_end_offset = last_offset + 1
-
-    def _append_marker(
-        self, store: LogStore, records: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
-    ) -> AppendResult:
-        """Write a control batch, and end the transaction if it is a marker."""
-        marker = read_end_transaction_marker(records, header)
-        if marker is not None:
-            store.producers.check_marker(header.producer_id, header.producer_epoch, marker)
-        offset = self.log_end_offset
-        _ASSIGN(records, 0, offset, header.length, leader_epoch)
-        header = header._replace(base_offset=offset)
-        self._write(
-            store,
-            records,
-            len(records),
-            offset,
-            header.last_offset,
-            header.max_timestamp,
-            leader_epoch,
-            now_ms,
+        store = self._life.store or self.load()
+        result = self._appender.append_as_leader(
+            store, records, self.log_start_offset, self.log_end_offset, leader_epoch, origin, guard
         )
-        if marker is not None:
-            self._end_transaction(store, store.producers.end_transaction(header, marker))
-        return AppendResult(offset, header.last_offset, NO_TIMESTAMP, self.log_start_offset)
-
-    def _end_transaction(self, store: LogStore, ended: tuple[CompletedTransaction, int] | None) -> None:
-        if ended is not None:
-            try:
-                store.complete_transaction(*ended)
-            except OSError as error:
-                raise self.fail(f"the transaction index cannot be written: {error}") from None
+        if not result.duplicate:
+            self.log_end_offset = result.last_offset + 1
+        return result
 
     def append_as_follower(self, records: memoryview) -> AppendResult | None:
         """Write batches as the leader has them, offsets and epochs included; a cut last batch is left out.
 
         None when there is no whole batch. OFFSET_OUT_OF_RANGE when they do not continue this log.
         """
-        store = self._store or self.load()
-        headers: list[BatchHeader] = []
-        expected = self.log_end_offset
-        first_offset = end = 0
-        for position, header in iterate_batches(records):
-            end = position + header.size
-            check_crc(records[position:end], header)
-            if header.base_offset < expected or header.last_offset_delta < 0:
-                raise KafkaError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"A batch for {self.name} begins at offset {header.base_offset}, before {expected}, "
-                    "where the log goes on.",
-                )
-            if not headers:
-                first_offset = header.base_offset
-            headers.append(header)
-            expected = header.next_offset
+        store, appender = self.load(), self._appender
+        headers = appender.batches_after(records, self.log_end_offset)
         if not headers:
             return None
-        now_ms = self.environment.clock.now_ms()
         position = 0
-        for span in self._spans(store, headers, now_ms):
+        for span in appender.spans(store, headers):
             size = sum(header.size for header in span)
-            self._write_span(store, records[position : position + size], span, now_ms)
+            appender.write_span(store, records[position : position + size], span, self.log_end_offset)
+            self.log_end_offset = span[-1].next_offset
             position += size
-        return AppendResult(first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset)
-
-    def _spans(self, store: LogStore, headers: list[BatchHeader], now_ms: int) -> Iterator[list[BatchHeader]]:
-        """Cut a run of batches so that each part fits into one segment; the segment is rolled in between."""
-        span: list[BatchHeader] = []
-        size = 0
-        for header in headers:
-            active = store.active
-            if span and (
-                active.size + size + header.size > self.config.segment_bytes
-                or header.last_offset - active.base_offset > MAX_RELATIVE_OFFSET
-                or active.offset_index.count + len(span) >= self._max_index_entries
-            ):
-                yield span
-                span, size = [], 0
-            span.append(header)
-            size += header.size
-        yield span
-
-    def _write_span(self, store: LogStore, records: memoryview, span: list[BatchHeader], now_ms: int) -> None:
-        largest = max(header.max_timestamp for header in span)
-        try:
-            for header in span:
-                epoch = header.leader_epoch
-                if epoch != store.epochs.written and epoch >= store.epochs.latest:
-                    store.epochs.assign(epoch, header.base_offset)
-            segment = self._maybe_roll(
-                store, len(records), span[0].base_offset, span[-1].last_offset, largest, now_ms
-            )
-            segment.append_span(records, span, self.config.index_interval_bytes)
-        except OSError as error:
-            raise self.write_failed(store, error) from None
-        self.log_end_offset = span[-1].next_offset
-        position = 0
-        for header in span:
-            if header.producer_id >= 0:
-                batch = records[position : position + header.size] if header.is_control else None
-                self._end_transaction(store, store.producers.replay(header, batch))
-            position += header.size
-
-    def _maybe_roll(
-        self,
-        store: LogStore,
-        size: int,
-        first_offset: int,
-        last_offset: int,
-        max_timestamp: int,
-        now_ms: int,
-    ) -> Segment:
-        segment, config = store.active, self.config
-        if last_offset - segment.base_offset <= MAX_RELATIVE_OFFSET:
-            if segment.size == 0:
-                return segment
-            limit = config.max_segment_ms - segment.roll_jitter_ms
-            waited = segment.time_waited_for_roll(now_ms, max_timestamp)
-            first = segment.first_timestamp
-            self._roll_timestamp = first + limit if first is not None and first >= 0 else -2
-            if (
-                segment.size + size <= config.segment_bytes
-                and waited <= limit
-                and not segment.offset_index.is_full(config.segment_index_bytes)
-                and not segment.time_index.is_full(config.segment_index_bytes - 12)
-            ):
-                return segment
-        self._roll_timestamp = -2
-        # Where the log ends, though a follower's next batch may begin later: between segments there is no gap then,
-        # which recovery could take for a loss.
-        near = last_offset - self.log_end_offset <= MAX_RELATIVE_OFFSET
-        segment = store.roll(self.log_end_offset if near else first_offset, config)
-        self.environment.rolled.add(self)
-        return segment
+        return AppendResult(
+            headers[0].base_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset
+        )
 
     def roll(self) -> None:
         """Begin a new segment now, unless the active one is empty."""
-        store = self._store or self.load()
+        store = self.load()
         if store.active.size:
             try:
-                store.roll(self.log_end_offset, self.config)
+                self._appender.roll(store, self.log_end_offset)
             except OSError as error:
-                raise self.write_failed(store, error) from None
-            self._roll_timestamp = -2
-            self.environment.rolled.add(self)
+                raise self._life.write_failed(store, error) from None
 
-    def _misshapen(self, records: memoryview) -> KafkaError:
-        header = parse_header(records)
+    # Reading
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        up_to_offset: int | None = None,
+        min_one_batch: bool = True,
+        nowait: bool = False,
+    ) -> LogSlice:
+        """Whole batches from the one that holds `offset`, all below `up_to_offset`, about `max_bytes` of
+        them.
+
+        With `min_one_batch` a first batch larger than that is returned all the same. With `nowait`,
+        BlockingIOError when finding them needs the disk: read again in a thread without it.
+        """
+        store = self._life.store or self.load()
+        end_offset = self.log_end_offset
+        if not self.log_start_offset <= offset <= end_offset:
+            raise self._out_of_range(offset)
+        upper = end_offset if up_to_offset is None or up_to_offset > end_offset else up_to_offset
+        if offset >= upper:
+            return LogSlice(None, 0, 0, offset, offset)
+        # In a thread (not `nowait`) the log may have grown since its end was looked at.
+        up_to_end = nowait and upper == end_offset
+        try:
+            return store.look(find_slice, offset, upper, max_bytes, min_one_batch, nowait, up_to_end)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            raise self._life.read_failed(error) from None
+        except BeforeFirstSegment:
+            raise self._out_of_range(offset) from None
+
+    def _look(self, into: Callable[[SegmentView, *Ts], T], *arguments: *Ts) -> T:
+        """Look something up in the segments; an error of the disk takes the log offline."""
+        try:
+            return self.load().look(into, *arguments)
+        except OSError as error:
+            raise self._life.read_failed(error) from None
+
+    def _out_of_range(self, offset: int) -> KafkaError:
         return KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"A produce request carries one batch per partition; this one for {self.name} has "
-            f"{len(records) - header.size} bytes after its first.",
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Offset {offset} of {self.name} is outside {self.log_start_offset}…{self.log_end_offset}.",
         )
 
-    def _too_large(self, size: int) -> KafkaError:
-        return KafkaError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"A batch of {size} bytes for {self.name} is larger than max.message.bytes, "
-            f"{self.config.max_message_bytes}.",
-        )
+    # Offsets
 
-    def _miscounted(self, header: BatchHeader, origin: AppendOrigin) -> KafkaError:
-        check_counts(header)
-        return KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"The base offset of a batch from a client must be 0, not {header.base_offset}: "
-            "the broker assigns offsets.",
-        )
+    def set_high_watermark(self, offset: int) -> None:
+        """Only the owner of the replica's role calls this."""
+        self.high_watermark = reached = min(max(offset, self.log_start_offset), self.log_end_offset)
+        store = self._life.store
+        if store is not None:
+            store.producers.on_high_watermark(reached)
 
-    def _without_sequence(self, producer_id: int, sequence: int) -> KafkaError:
-        return KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"Sequence {sequence} of producer {producer_id} for {self.name} cannot be: an idempotent batch "
-            "has a sequence and an epoch from 0 up.",
-        )
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it no transaction is undecided; what a read_committed consumer may see."""
+        unstable = (self._life.store or self.load()).producers.first_unstable_offset
+        if unstable is None or unstable > self.high_watermark:
+            return self.high_watermark
+        return max(unstable, self.log_start_offset)
 
-    def _check_verified(
-        self, producers: ProducerState, producer_id: int, epoch: int, guard: VerificationGuard | None
-    ) -> None:
-        if not producers.is_verified(producer_id, epoch, guard):
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return self.load().segments.size
+
+    def earliest_offset(self) -> TimestampOffset:
+        epoch = self.load().epochs.epoch_for(self.log_start_offset)
+        return TimestampOffset(NO_TIMESTAMP, self.log_start_offset, epoch)
+
+    def latest_offset(self) -> TimestampOffset:
+        epoch = self.load().epochs.latest
+        return TimestampOffset(NO_TIMESTAMP, self.log_end_offset, epoch)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record not before `timestamp`. It may read from the disk: call it in a thread."""
+        return self._look(lookup.first_at_or_after, timestamp, self.log_start_offset)
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The record with the largest timestamp. It may read from the disk: call it in a thread."""
+        return self._look(lookup.latest_timestamp)
+
+    # Leader epochs
+
+    @property
+    def latest_epoch(self) -> int:
+        """-1 when the log has never had a leader."""
+        return self.load().epochs.latest
+
+    def begin_epoch(self, epoch: int) -> None:
+        """This log's leader begins its term at the end of the log."""
+        self.load().epochs.begin(epoch, self.log_end_offset)
+
+    def end_offset_for(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch not above `epoch` and where it ended; (-1, -1) when that is not known."""
+        return self.load().epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def epoch_for(self, offset: int) -> int:
+        return self.load().epochs.epoch_for(offset)
+
+    # Producers and transactions
+
+    @property
+    def active_producers(self) -> list[ProducerEntry]:
+        return list(self.load().producers.entries.values())
+
+    def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
+        return self.load().producers.has_ongoing_transaction(producer_id, epoch)
+
+    def is_verified(self, producer_id: int, epoch: int, guard: VerificationGuard | None) -> bool:
+        """Whether what the coordinator was asked under `guard` still holds: no marker has come meanwhile."""
+        return self.load().producers.is_verified(producer_id, epoch, guard)
+
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool = False
+    ) -> VerificationGuard | None:
+        """What to append a transactional batch with once its coordinator has agreed; None when none is
+        needed."""
+        producers, now_ms = self.load().producers, self.environment.clock.now_ms()
+        return producers.start_verification(producer_id, sequence, epoch, supports_epoch_bump, now_ms)
+
+    def aborted_transactions(self, first: int, last: int) -> list[AbortedTransaction]:
+        """Transactions aborted that touch offsets from `first` to before `last`."""
+        return self._look(aborted_between, first, last)
+
+    def expire_producers(self) -> None:
+        store = self._life.store
+        if store is not None:
+            now_ms = self.environment.clock.now_ms()
+            store.producers.expire(now_ms, self.environment.producer_id_expiration_ms)
+
+    # Removing records: from the end to follow a leader, from the start by DeleteRecords and retention
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove records from `offset` on; the log ends at the start of the batch that held it."""
+        store = self.load()
+        if offset < self.log_start_offset:
+            self.truncate_fully_and_start_at(max(offset, 0))
+            return
+        try:
+            if offset >= self.log_end_offset:
+                # An epoch in which this replica led and wrote nothing is not part of the history either: a follower
+                # that goes on naming it is told of the divergence again and again.
+                store.epochs.truncate_from_end(self.log_end_offset)
+                return
+            self._life.truncations += 1
+            end_offset = store.truncate_to(offset, self.log_start_offset)
+            if end_offset < self.log_start_offset:
+                end_offset = self.log_start_offset
+                store.start_over(end_offset)
+        except OSError as error:
+            raise self._life.fail(f"it cannot be truncated: {error}") from None
+        self._set_bounds(store, self.log_start_offset, end_offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove everything; the next record gets `offset`."""
+        store = self.load()
+        self._life.truncations += 1
+        try:
+            store.start_over(offset)
+        except OSError as error:
+            raise self._life.fail(f"it cannot be truncated: {error}") from None
+        self._set_bounds(store, offset, offset)
+
+    def delete_records(self, offset: int) -> None:
+        """Let the log start at `offset` (DeleteRecords). The files go when retention next looks."""
+        self.load()
+        if offset > self.high_watermark:
             raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"{self.name} is not part of an open transaction of producer {producer_id}.",
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Records of {self.name} can be deleted up to its high watermark {self.high_watermark}, "
+                f"not to {offset}.",
             )
+        self.advance_log_start(offset)
+
+    def advance_log_start(self, offset: int) -> None:
+        """Follow a leader's log start offset, or one's own retention."""
+        store = self.load()
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            if self.high_watermark < offset:
+                self.high_watermark = min(offset, self.log_end_offset)
+            try:
+                store.epochs.truncate_from_start(offset)
+            except OSError as error:
+                raise self._life.write_failed(store, error) from None
+
+    def delete_old_segments(self) -> int:
+        """Apply retention; returns how many segments went."""
+        store, config = self.load(), self.config
+        now_ms = self.environment.clock.now_ms()
+        try:
+            old = retention.deletable(
+                store.segments,
+                config,
+                now_ms,
+                self.log_start_offset,
+                self.log_end_offset,
+                self.high_watermark,
+            )
+            if not old:
+                return 0
+            delay_ms = config.file_delete_delay_ms
+            finished = [segment for segment in old if segment is not store.active]
+            if finished:
+                # The log starts later before they go: one that cannot be renamed now is left for the next time.
+                self.advance_log_start(store.segments[len(finished)].base_offset)
+                store.remove_first(finished, delay_ms)
+            if old[-1] is store.active:
+                store.replace_active(self.log_end_offset, config, delay_ms)
+                self.advance_log_start(store.segments.first.base_offset)
+        except OSError as error:
+            raise self._life.write_failed(store, error) from None
+        return len(old)
+
+    # Durability
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything before this offset is on the disk."""
+        return self._durability.recovery_point
+
+    @property
+    def last_flush_ms(self) -> int:
+        return self._durability.last_flush_ms
+
+    @property
+    def must_flush(self) -> bool:
+        """flush.messages asks that what was appended reach the disk before it is acknowledged."""
+        return self.log_end_offset - self.recovery_point >= self.config.flush_messages
+
+    @property
+    def wants_snapshot(self) -> bool:
+        """The log was flushed inside its active segment, so that recovery would have to read back to the
+        segment's start to know its producers."""
+        store = self._life.store
+        return store is not None and store.active.base_offset < self.recovery_point < self.log_end_offset
+
+    def prepare_flush(self, *, snapshot: bool = False) -> FlushJob:
+        """On the event loop: note what a flush covers. With `snapshot`, the producers' state is saved with
+        it, so that recovery from this point need not look further back."""
+        return self._durability.prepare_flush(self.load(), self.log_end_offset, snapshot=snapshot)
+
+    def flush(self) -> int:
+        """Bring everything to the disk; returns the recovery point then. May run in a thread."""
+        return self.prepare_flush().run()
 
 
 __all__ = ["AppendOrigin", "AppendResult", "PartitionLog", "ReopenFacts"]

@@ -18,6 +18,12 @@ from headrace.wire.batch import (
 )
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
+ROLL_NOT_KNOWN = NO_TIMESTAMP - 1
+"""Smaller than every timestamp, so that each batch asks."""
+
+_MAKE = tuple.__new__
+"""Makes a NamedTuple in half the time, for every append."""
+
 _WAITING_ENTRIES = 32
 _HELD_BYTES = 2048
 """The last batch stays in memory, for those who wait at the end, when it is no larger than this."""
@@ -35,6 +41,7 @@ class Segment(SegmentFile):
         "offset_index",
         "preallocated",
         "roll_jitter_ms",
+        "roll_timestamp",
         "synced",
         "time_index",
         "torn",
@@ -73,6 +80,8 @@ class Segment(SegmentFile):
         """The last offset of the batch that has it."""
         self.first_timestamp: int | None = None
         """The largest timestamp of the first batch, from which segment.ms counts; None when not known yet."""
+        self.roll_timestamp = ROLL_NOT_KNOWN
+        """Batches up to this timestamp need not ask whether the segment is too old for them (`rolling.must_roll`)."""
         self.synced = False
         """Everything in this segment, indexes too, is on the disk (a sealed segment stays so)."""
         self.preallocated = False
@@ -123,7 +132,7 @@ class Segment(SegmentFile):
             raise
         size = len(data)
         held = bytes(data) if size <= _HELD_BYTES else None
-        self._last = Location(position, size, first_offset, last_offset, held)
+        self._last = _MAKE(Location, (position, size, first_offset, last_offset, held))
         self.note(position, size, last_offset, max_timestamp, index_interval)
 
     def append_span(self, data: Buffer, headers: list[BatchHeader], index_interval: int) -> None:
@@ -167,6 +176,7 @@ class Segment(SegmentFile):
         self.size = position
         self.synced = False
         self.first_timestamp = None
+        self.roll_timestamp = ROLL_NOT_KNOWN
         self._bytes_since_index = 0
         self._last = None
         self.know_timestamps()
@@ -276,6 +286,7 @@ class Segment(SegmentFile):
     def seal(self) -> None:
         """No more batches come: finish the indexes and give up memory."""
         self._last = None
+        self.roll_timestamp = ROLL_NOT_KNOWN
         if self.preallocated:
             self.cut_partial_write()
         self.index_max_timestamp()

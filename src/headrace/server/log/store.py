@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar, TypeVarTuple
 
 from headrace.server.log.config import LogConfig
 from headrace.server.log.environment import Environment
@@ -18,10 +19,13 @@ from headrace.server.log.producers import CompletedTransaction, ProducerState
 from headrace.server.log.recovery import LoadedLog
 from headrace.server.log.replay import load_snapshot, replay_producers
 from headrace.server.log.segment import Segment
-from headrace.server.log.segments import Segments
+from headrace.server.log.segments import Segments, SegmentView
 from headrace.server.log.snapshot_files import SnapshotFiles
 from headrace.server.log.snapshots import encode_snapshot
 from headrace.server.log.transaction_index import AbortedTransaction
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class LogStore:
@@ -177,7 +181,7 @@ class LogStore:
         """Serve a compacted segment instead of those it was made from.
 
         Its files have the suffix .swap, all of them on disk: from here on a crash finishes what this does. A thread that
-        looks into the segments meanwhile may find no file under a name, or another's: `unswapped_since` tells.
+        looks into the segments meanwhile may find no file under a name, or another's: `_unswapped_since` tells.
         """
         new.know_timestamps()
         with self._swapping:
@@ -190,16 +194,36 @@ class LogStore:
             self.swaps += 1
         self.directory_synced = False
 
-    def unswapped_since(self, swaps: int) -> bool:
+    def _discard(self, segment: Segment, delay_ms: int) -> None:
+        discard(self._environment, segment, delay_ms=delay_ms)
+
+    # Reading
+
+    def look(self, into: Callable[[SegmentView, *Ts], T], *arguments: *Ts) -> T:
+        """Look something up in the segments there are. A thread may look into one that is being removed, replaced or cut:
+        then look again, at those that are left."""
+        while True:
+            swaps, view = self.swaps, self.segments.view
+            try:
+                found = into(view, *arguments)
+            except BlockingIOError:
+                raise
+            except Exception as error:
+                if self._unswapped_since(swaps) and (
+                    view is self.segments.view or not isinstance(error, FileNotFoundError)
+                ):
+                    raise
+            else:
+                if self._unswapped_since(swaps):
+                    return found
+
+    def _unswapped_since(self, swaps: int) -> bool:
         """Whether what was found in the segments' files since `swaps` was so many can be believed. Waits for the end of a
         swap or truncation that is under way."""
         if self._swapping.locked():
             with self._swapping:
                 pass
         return swaps == self.swaps
-
-    def _discard(self, segment: Segment, delay_ms: int) -> None:
-        discard(self._environment, segment, delay_ms=delay_ms)
 
     # Durability
 
