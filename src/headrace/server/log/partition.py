@@ -305,10 +305,14 @@ class PartitionLog:
 
     def set_high_watermark(self, offset: int) -> None:
         """Only the owner of the replica's role calls this."""
-        self.high_watermark = reached = min(max(offset, self.log_start_offset), self.log_end_offset)
+        if offset < self.log_start_offset:
+            offset = self.log_start_offset
+        elif offset > self.log_end_offset:
+            offset = self.log_end_offset
+        self.high_watermark = offset
         store = self._life.store
         if store is not None:
-            store.producers.on_high_watermark(reached)
+            store.producers.on_high_watermark(offset)
 
     @property
     def last_stable_offset(self) -> int:
