@@ -13,12 +13,12 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self
+from typing import TYPE_CHECKING, Generic, ParamSpec, Self
 
+from headrace.client.callbacks import OnAssign, OnCommit, OnRevoke
+from headrace.client.commits import Committable
 from headrace.client.config import Config, Delivery
 from headrace.client.consumer import Consumer
-from headrace.client.consumer_assignment import OnAssign, OnRevoke
-from headrace.client.consumer_offsets import OnCommit
 from headrace.client.errors import BrokerError, ConfigError
 from headrace.client.positions import Offsets
 from headrace.client.record import Record, TopicPartition
@@ -135,17 +135,10 @@ class AsyncConsumer(Generic[RK, RV]):
             for record in await self.poll(max_records=1):
                 yield record
 
-    async def commit(
-        self,
-        offsets: Offsets | Record[Any, Any] | Iterable[Record[Any, Any]] | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> None:
+    async def commit(self, offsets: Committable = None, *, timeout: float | None = None) -> None:
         await self._run(lambda: self.sync.commit(offsets, timeout=timeout))
 
-    async def commit_async(
-        self, offsets: Offsets | Record[Any, Any] | Iterable[Record[Any, Any]] | None = None
-    ) -> None:
+    async def commit_async(self, offsets: Committable = None) -> None:
         await self._run(self.sync.commit_async, offsets)
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, int | None]:

@@ -91,6 +91,11 @@ def broker_error(cause: KafkaException | KafkaError, doing: str) -> BrokerError:
     return kind(f"{doing} failed: {explain(error)}", error.code(), retriable=is_retriable(error))
 
 
+def commit_error(error: KafkaError) -> BrokerError:
+    kind = FencedError if is_fenced(error) else CommitError
+    return kind(f"committing offsets failed: {explain(error)}", error.code(), retriable=is_retriable(error))
+
+
 def kafka_error(cause: KafkaException | KafkaError) -> KafkaError:
     if isinstance(cause, KafkaError):
         return cause
