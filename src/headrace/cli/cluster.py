@@ -20,8 +20,11 @@ from confluent_kafka.admin import AdminClient
 
 from headrace.cli import properties
 from headrace.cli.failure import Exit, Failure, did_you_mean
-from headrace.cli.java_names import known_names, translate
 from headrace.cli.trouble import Names, Trouble
+from headrace.link.errors import SettingsError
+from headrace.link.java_settings import known_names
+from headrace.link.java_values import check_assignors
+from headrace.link.translation import translate
 
 if TYPE_CHECKING:
     from headrace.cli.raw.connection import BrokerConnection
@@ -73,6 +76,10 @@ class Cluster:
         return producer
 
     def consumer(self, settings: Mapping[str, str | int | bool], /, **callbacks: Any) -> Consumer:
+        try:
+            check_assignors(self._settings.get("partition.assignment.strategy", ""))
+        except SettingsError as error:
+            raise Failure(str(error)) from None
         # By default a full queue pauses fetching for a whole second, and a reader in a hurry empties it in less.
         consumer: Consumer = self._build(Consumer, {"fetch.queue.backoff.ms": 10, **settings}, **callbacks)
         return consumer
@@ -156,8 +163,17 @@ def connect(
 ) -> Cluster:
     """Connect with a file's properties and `extra` ones, which win. Raises Failure when nobody answers."""
     given = {**(properties.load(command_config) if command_config else {}), **(extra or {})}
-    translation = translate(given)
+    settings = librdkafka_settings(given)
+    settings.pop("bootstrap.servers", None)
+    return Cluster(bootstrap, settings, names)
+
+
+def librdkafka_settings(given: Mapping[str, str]) -> dict[str, str]:
+    """The user's properties by librdkafka's names; what was removed from Kafka is noted on stderr."""
+    try:
+        translation = translate(given)
+    except SettingsError as error:
+        raise Failure(str(error)) from None
     for note in translation.notes:
         print(f"headrace: {note}", file=sys.stderr)
-    settings = {k: v for k, v in translation.settings.items() if k != "bootstrap.servers"}
-    return Cluster(bootstrap, settings, names)
+    return translation.settings

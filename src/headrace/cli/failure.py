@@ -34,7 +34,7 @@ class Misuse(Failure):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A phrase naming the nearest known name, ready to be put behind a sentence; empty when none is near."""
-    from headrace.link.java_names import nearest
+    from headrace.nearest import nearest
 
     near = nearest(name, known)
     return f" Did you mean '{near}'?" if near else ""

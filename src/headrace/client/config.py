@@ -10,7 +10,8 @@ import logging
 import math
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +19,11 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.errors import ConfigError, explain, kafka_error
 from headrace.client.repeats import Repeats
-from headrace.link import java_names
+from headrace.link.errors import SettingsError
+from headrace.link.java_settings import known_names
+from headrace.link.java_values import check_assignors
+from headrace.link.translation import Removed, translate
+from headrace.nearest import nearest
 
 Delivery = Literal["at_most_once", "at_least_once", "exactly_once"]
 Config = str | Mapping[str, object] | None
@@ -57,7 +62,7 @@ def producer_settings(
     settings = merged(config, keywords)
     _check_delivery(delivery)
     _refuse_arguments(settings, "key.serializer", "value.serializer")
-    _rename(settings, _PRODUCER_NAMES)
+    _rename(settings)
     transactional_id = settings.get("transactional.id")
     acks = _acks(settings.get("acks", 0 if delivery == "at_most_once" else "all"))
     if delivery in ("at_least_once", "exactly_once") and acks != "all":
@@ -94,7 +99,6 @@ def consumer_settings(
     settings = merged(config, keywords)
     _check_delivery(delivery)
     _refuse_arguments(settings, "key.deserializer", "value.deserializer")
-    _rename(settings, _CONSUMER_NAMES)
     group_id = settings.get("group.id")
     commits_itself = delivery in ("at_most_once", "exactly_once")
     auto_commit = _flag(settings.get("enable.auto.commit", not commits_itself)) and group_id is not None
@@ -150,7 +154,7 @@ def config_error(cause: Exception) -> ConfigError:
     """What librdkafka, or its Python side, says about a wrong setting, as a sentence."""
     text = (kafka_error(cause).str() if isinstance(cause, KafkaException) else str(cause)).rstrip(".")
     unknown = re.search(r'No such configuration property: "([^"]+)"', text)
-    near = java_names.nearest(unknown[1], _KNOWN) if unknown is not None else None
+    near = nearest(unknown[1], known_names(_OWN)) if unknown is not None else None
     return ConfigError(text if near is None else f"{text}. Did you mean {near!r}?")
 
 
@@ -165,32 +169,34 @@ def merged(config: Config, keywords: Mapping[str, object]) -> dict[str, object]:
         raise ConfigError(
             f"the first argument is {config!r}: give bootstrap servers as text, or a mapping of settings"
         )
-    for name, value in keywords.items():
-        settings[name if name in _CALLBACKS else name.replace("_", ".")] = value
-    for name, successor in _REMOVED.items():
-        if name in settings:
-            raise ConfigError(f"{name} was removed from Kafka: use {successor}")
+    for keyword, value in keywords.items():
+        name = keyword if keyword in _CALLBACKS else keyword.replace("_", ".")
+        settings.pop(name, None)  # of two names for one setting the later wins
+        settings[name] = value
+    settings = _in_librdkafkas_names(settings)
     servers = settings.get("bootstrap.servers")
     if not servers:
         raise ConfigError('bootstrap.servers is missing: name at least one broker, as in "localhost:9092"')
     if isinstance(servers, list | tuple):
         settings["bootstrap.servers"] = ",".join(map(str, servers))
-    return _in_librdkafkas_names({name: value for name, value in settings.items() if value is not None})
+    return settings
 
 
-def _in_librdkafkas_names(settings: dict[str, object]) -> dict[str, object]:
-    """Translate Java's login and certificate settings to librdkafka's."""
-    java = {name: str(settings.pop(name)) for name in list(settings) if name in _JAVA}
+def _in_librdkafkas_names(settings: Mapping[str, object]) -> dict[str, object]:
+    given = {name: value for name, value in settings.items() if value is not None}
+    with _as_config_error():
+        translation = translate(given, removed=Removed.REFUSED, own=_OWN)
+    for sentence in (*translation.notes, *translation.ignored):
+        log.warning("%s", sentence)
+    return translation.settings
+
+
+@contextmanager
+def _as_config_error() -> Iterator[None]:
     try:
-        if "sasl.jaas.config" in java:
-            settings.update(java_names.login(java.pop("sasl.jaas.config")))
-        java_names.replace_stores(java)
-    except java_names.SettingRefused as refused:
-        raise ConfigError(str(refused)) from None
-    if "ssl.endpoint.identification.algorithm" in java:
-        name = "ssl.endpoint.identification.algorithm"
-        java[name] = java_names.endpoint_identification(java[name])
-    return {**settings, **{java_names.PEM_NAMES.get(name, name): value for name, value in java.items()}}
+        yield
+    except SettingsError as error:
+        raise ConfigError(str(error).removesuffix(".")) from None
 
 
 def _as_librdkafka(settings: Mapping[str, object], own: tuple[str, ...]) -> dict[str, object]:
@@ -217,14 +223,10 @@ def _harmless(name: str, listener: Callable[..., object]) -> Callable[..., None]
     return listen
 
 
-def _rename(settings: dict[str, object], names: Mapping[str, str]) -> None:
-    for kafka, librdkafka in names.items():
+def _rename(settings: dict[str, object]) -> None:
+    for kafka, librdkafka in _PRODUCER_NAMES.items():
         if kafka in settings:
             settings[librdkafka] = settings.pop(kafka)
-    if "queue.buffering.max.kbytes" in settings:
-        settings["queue.buffering.max.kbytes"] = max(
-            1, _whole(settings, "queue.buffering.max.kbytes", 0, called="buffer.memory") // 1024
-        )
 
 
 def _acks(value: object) -> str:
@@ -242,15 +244,10 @@ def _check_delivery(delivery: str | None) -> None:
         raise ConfigError(f"delivery is {delivery!r}: choose at_most_once, at_least_once or exactly_once")
 
 
-def _assignors(settings: dict[str, object]) -> str:
-    given = settings.get("partition.assignment.strategy", "")
-    names = [str(name) for name in (given if isinstance(given, list | tuple) else str(given).split(","))]
-    try:
-        chosen = java_names.assignors(names)
-    except java_names.SettingRefused as refused:
-        raise ConfigError(str(refused)) from None
-    if chosen:
-        settings["partition.assignment.strategy"] = chosen
+def _assignors(settings: Mapping[str, object]) -> str:
+    chosen = str(settings.get("partition.assignment.strategy", ""))
+    with _as_config_error():
+        check_assignors(chosen)
     return chosen
 
 
@@ -265,11 +262,11 @@ def _flag(value: object) -> bool:
     return value if isinstance(value, bool) else str(value).lower() == "true"
 
 
-def _whole(settings: Mapping[str, object], name: str, default: int, called: str | None = None) -> int:
+def _whole(settings: Mapping[str, object], name: str, default: int) -> int:
     try:
         return int(str(settings.get(name, default)))
     except ValueError:
-        raise ConfigError(f"{called or name} is {settings[name]!r}: it must be a whole number") from None
+        raise ConfigError(f"{name} is {settings[name]!r}: it must be a whole number") from None
 
 
 def _seconds(settings: Mapping[str, object], name: str, default: int) -> float:
@@ -284,41 +281,19 @@ _LISTENERS = frozenset({"error_cb", "stats_cb", "throttle_cb"})
 _CONNECTION = ("bootstrap.", "security.", "sasl.", "ssl.", "socket.", "client.", "reconnect.")
 _CONNECTION_TOO = frozenset({"oauth_cb", "enable.ssl.certificate.verification", "broker.address.family"})
 _PRODUCER_NAMES = {
-    "buffer.memory": "queue.buffering.max.kbytes",
-    "max.request.size": "message.max.bytes",
     "message.timeout.ms": "delivery.timeout.ms",  # librdkafka knows it under both names
     "partitioner.class": "partitioner",
 }
-_CONSUMER_NAMES = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
-_JAVA = frozenset(
+_OWN = frozenset(
     {
-        "sasl.jaas.config",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.keystore.location",
-        "ssl.keystore.type",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-        *java_names.PEM_NAMES,
+        "default.api.timeout.ms",
+        "key.deserializer",
+        "key.serializer",
+        "max.block.ms",
+        "max.poll.records",
+        "partitioner.class",
+        "value.deserializer",
+        "value.serializer",
     }
 )
-_KNOWN = (
-    java_names.COMMON
-    | _PRODUCER_NAMES.keys()
-    | _CONSUMER_NAMES.keys()
-    | _JAVA
-    | {"default.api.timeout.ms", "max.block.ms", "max.poll.records", "partition.assignment.strategy"}
-)
-_REMOVED = {
-    "metadata.broker.list": "bootstrap.servers",
-    "broker.list": "bootstrap.servers",
-    "zookeeper.connect": "bootstrap.servers (clients have not spoken to ZooKeeper since Kafka 0.9)",
-    "request.required.acks": "acks",
-    "producer.type": "send() for async and send_and_wait() for sync",
-    "compression.codec": "compression.type",
-    "queue.buffering.max.ms": "linger.ms",
-    "auto.commit.enable": "enable.auto.commit",
-    "block.on.buffer.full": "max.block.ms",
-    "fetch.message.max.bytes": "max.partition.fetch.bytes",
-    "offsets.storage": "group.id (offsets live in __consumer_offsets)",
-}
+"""What this package does itself, with settings that librdkafka does not have."""

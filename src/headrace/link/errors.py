@@ -1,6 +1,10 @@
-"""What goes wrong between a client and a broker before the broker has said anything."""
+"""What goes wrong on the client's side of a connection."""
 
 from __future__ import annotations
+
+
+class SettingsError(ValueError):
+    """A setting that cannot be used as it stands; the message is a sentence that says what to write instead."""
 
 
 class BrokerUnavailable(ConnectionError):

@@ -1,23 +1,25 @@
-"""What a connection needs to know: where the brokers are and how to speak to them.
+"""What a connection of our own needs to know: where the brokers are and how to speak to them.
 
-Names are those of Kafka's Java client, because users bring them along; those that librdkafka names otherwise
-(`sasl.username`, `ssl.ca.location`, …) are understood too. What cannot be honoured is refused by name.
+Settings come under the Java client's names or librdkafka's (`link/translation.py`). What cannot be honoured is refused
+by name.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headrace.link.java_names import jaas_options
+from headrace.link.errors import SettingsError as SettingsError
 from headrace.link.tls import Tls
+from headrace.link.translation import translate
 from headrace.wire.sasl import MECHANISMS, Login
 
+log = logging.getLogger(__name__)
+
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-
-
-class SettingsError(ValueError):
-    """An option that cannot be used as it stands; the message says what to write instead."""
+_OWN = frozenset({"default.api.timeout.ms", "partitioner.class"})
+"""Read here, or none of a connection's business."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +49,20 @@ class KafkaSettings:
     ) -> KafkaSettings:
         """From settings whose names begin with `prefix`, in any case; `purpose` ends the sentence when the brokers
         are not named."""
-        found = {
+        given = {
             name.lower().removeprefix(prefix): value.strip()
             for name, value in options.items()
             if name.lower().startswith(prefix)
         }
-        return _Reader({"client.id": client_id, **found}, prefix).read(purpose)
+        translation = translate(given, own=_OWN, prefix=prefix)
+        for note in translation.notes:
+            log.warning("headrace: %s", note)
+        return _Reader({"client.id": client_id, **translation.settings}, prefix).read(purpose)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Settings by their plain names, and the prefix under which the user knows them."""
+    """Settings by librdkafka's names, and the prefix under which the user knows them."""
 
     found: Mapping[str, str]
     prefix: str
@@ -105,15 +110,14 @@ class _Reader:
 
     def _login(self) -> Login:
         found, prefix = self.found, self.prefix
+        # librdkafka has both names.
         mechanism = found.get("sasl.mechanism", found.get("sasl.mechanisms", "GSSAPI")).upper()
         if mechanism not in MECHANISMS:
             raise SettingsError(
                 f"{prefix}sasl.mechanism is {mechanism}; this client speaks {', '.join(MECHANISMS)}: "
                 "set one of them."
             )
-        jaas = jaas_options(found.get("sasl.jaas.config", ""))
-        username = found.get("sasl.username", jaas.get("username"))
-        password = found.get("sasl.password", jaas.get("password"))
+        username, password = found.get("sasl.username"), found.get("sasl.password")
         if username is None or password is None:
             raise SettingsError(
                 f"SASL needs a user: set {prefix}sasl.jaas.config as for the Java client "
@@ -124,35 +128,26 @@ class _Reader:
 
     def _tls(self) -> Tls:
         found, prefix = self.found, self.prefix
-        for store in ("truststore", "keystore"):
-            kind = found.get(f"ssl.{store}.type", "").upper()
-            location = found.get(f"ssl.{store}.location", "")
-            if kind in ("JKS", "PKCS12") or (
-                not kind and location.lower().endswith((".jks", ".p12", ".pfx"))
-            ):
-                raise SettingsError(
-                    f"{prefix}ssl.{store}.location names a {kind or 'Java'} store; give PEM files instead "
-                    f"({prefix}ssl.{store}.type=PEM; `keytool -exportcert -rfc` or `openssl pkcs12` makes them)."
-                )
-        chain = self._either("ssl.keystore.certificate.chain", "ssl.certificate.pem")
-        key = self._either("ssl.keystore.key", "ssl.key.pem")
+        store = found.get("ssl.keystore.location")
+        if store is not None:
+            raise SettingsError(
+                f"{prefix}ssl.keystore.location: the key store {store} is PKCS12, which this client cannot read; give "
+                f"PEM files instead (openssl pkcs12 -in {store} -nodes -out client.pem) and set "
+                f"{prefix}ssl.keystore.location=client.pem."
+            )
+        chain, key = found.get("ssl.certificate.pem"), found.get("ssl.key.pem")
         if (chain is None) != (key is None):
             raise SettingsError(
-                f"{prefix}ssl.keystore.certificate.chain and {prefix}ssl.keystore.key belong together; "
-                "one is missing."
+                f"{prefix}ssl.certificate.pem and {prefix}ssl.key.pem belong together: give certificate and key both "
+                "as text or both as files."
             )
         return Tls(
-            authorities=self._either("ssl.truststore.location", "ssl.ca.location"),
-            authorities_text=self._either("ssl.truststore.certificates", "ssl.ca.pem"),
-            certificate=self._either("ssl.certificate.location", "ssl.keystore.location"),
+            authorities=found.get("ssl.ca.location"),
+            authorities_text=found.get("ssl.ca.pem"),
+            certificate=found.get("ssl.certificate.location"),
             key=found.get("ssl.key.location"),
             pair_text=None if chain is None or key is None else f"{key}\n{chain}\n",
             key_password=found.get("ssl.key.password"),
-            check_hostname=found.get("ssl.endpoint.identification.algorithm", "https").lower()
-            not in ("", "none"),
+            check_hostname=found.get("ssl.endpoint.identification.algorithm", "https").lower() != "none",
             check_certificate=found.get("enable.ssl.certificate.verification", "true").lower() != "false",
         )
-
-    def _either(self, name: str, other: str) -> str | None:
-        """A setting that Java and librdkafka name differently."""
-        return self.found.get(name, self.found.get(other))

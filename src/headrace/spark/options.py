@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from headrace.link.settings import KafkaSettings, SettingsError
 from headrace.spark.offsets import EARLIEST, LATEST, Offsets, TopicPartition
-from headrace.spark.settings import kafka_settings
+from headrace.spark.settings import current_options, kafka_settings
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class ReadOptions:
     @classmethod
     def of(cls, given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         """From a job's options; SettingsError in one sentence for what cannot be meant."""
-        options = {name.lower(): value for name, value in given.items()}
+        options = current_options(given)
         for name in options:
             if name not in _KNOWN and not name.startswith("kafka."):
                 log.warning("headrace: the option %r is not known and has no effect", name)

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 )
 
 from headrace.link.settings import KafkaSettings, SettingsError
-from headrace.spark.settings import kafka_settings
+from headrace.spark.settings import current_options, kafka_settings
 from headrace.wire.compression import Codec
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class WriteOptions:
     @classmethod
     def of(cls, given: Mapping[str, str], schema: StructType, *, streaming: bool) -> WriteOptions:
         """From a job's options and its rows' schema; SettingsError in one sentence for what cannot be meant."""
-        options = {name.lower(): value for name, value in given.items()}
+        options = current_options(given)
         for name in options:
             if name not in _KNOWN and not name.startswith("kafka."):
                 log.warning("headrace: the option %r is not known to the sink and has no effect", name)
@@ -108,7 +108,7 @@ class WriteOptions:
         level = options.get(f"kafka.compression.{codec.name.lower()}.level")
         largest = _positive(options, "max.request.size", LARGEST_REQUEST)
         return cls(
-            kafka=kafka_settings(given, "configuring Kafka producer"),
+            kafka=kafka_settings(options, "configuring Kafka producer"),
             columns=columns,
             topic=topic,
             exactly_once=exactly_once,

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from headrace.cli.failure import Failure
-from headrace.cli.java_names import translate
 from headrace.client.config import merged
+from headrace.link.errors import SettingsError
+from headrace.link.java_values import check_assignors
+from headrace.link.translation import Removed, translate
 
 
 def settings(**properties: str) -> dict[str, str]:
@@ -24,7 +25,7 @@ def test_a_login_in_jaas_form_becomes_user_and_password() -> None:
 
 
 def test_a_login_module_of_somebodys_own_is_refused_with_the_ways_there_are() -> None:
-    with pytest.raises(Failure, match=r"OwnModule, which is Java code; use PLAIN, SCRAM or GSSAPI"):
+    with pytest.raises(SettingsError, match=r"OwnModule, which is Java code; use PLAIN, SCRAM or GSSAPI"):
         settings(sasl__jaas__config="com.example.OwnModule required;")
 
 
@@ -41,7 +42,9 @@ def test_a_java_key_store_is_refused_with_the_command_that_converts_it(
 ) -> None:
     store = tmp_path / "k.jks"
     store.write_bytes(bytes.fromhex("feedfeed00000002"))
-    with pytest.raises(Failure, match=f"{store} is JKS; .*keytool -importkeystore -srckeystore {store}"):
+    with pytest.raises(
+        SettingsError, match=f"{store} is JKS; .*keytool -importkeystore -srckeystore {store}"
+    ):
         settings(ssl__keystore__location=str(store), **given)
 
 
@@ -138,3 +141,70 @@ def test_everything_a_java_properties_file_usually_holds_is_accepted_by_librdkaf
     )
     assert translation.notes == []
     AdminClient(dict(translation.settings))
+
+
+def test_a_caller_may_refuse_what_was_removed_and_keep_what_it_reads_itself() -> None:
+    with pytest.raises(SettingsError, match=r"request\.required.acks was removed from Kafka: use acks"):
+        translate({"request.required.acks": "1"}, removed=Removed.REFUSED)
+    with pytest.raises(
+        SettingsError, match=r"kafka\.zk\.connect was removed from Kafka: use bootstrap\.servers"
+    ):
+        translate({"zk.connect": "z:2181"}, removed=Removed.REFUSED, prefix="kafka.")
+    given = {"max.block.ms": 5, "linger.ms": 1}
+    assert translate(given, own={"max.block.ms"}).settings == given
+    ignored = translate(given)
+    assert ignored.settings == {"linger.ms": 1}
+    assert ignored.ignored == ["max.block.ms has no effect here: librdkafka has nothing to set here."]
+
+
+def test_of_two_names_for_one_setting_the_later_wins() -> None:
+    first = {"fetch.max.wait.ms": 1, "fetch.wait.max.ms": 2}
+    assert translate(first).settings == {"fetch.wait.max.ms": 2}
+    assert translate(dict(reversed(first.items()))).settings == {"fetch.wait.max.ms": 1}
+    assert merged(
+        {"bootstrap.servers": "h:1", "buffer.memory": 1, "queue.buffering.max.kbytes": 2},
+        {"buffer_memory": 4096},
+    ) == {"bootstrap.servers": "h:1", "queue.buffering.max.kbytes": "4"}
+
+
+@pytest.mark.parametrize("chosen", ["gzip", "lz4", "zstd"])
+def test_the_level_of_the_codec_in_use_becomes_the_level(chosen: str) -> None:
+    levels = {f"compression.{codec}.level": str(len(codec)) for codec in ("gzip", "lz4", "zstd")}
+    assert translate({**levels, "compression.type": chosen}).settings == {
+        "compression.type": chosen,
+        "compression.level": str(len(chosen)),
+    }
+    assert translate({**levels, "compression.type": "snappy"}).settings == {"compression.type": "snappy"}
+
+
+@pytest.mark.parametrize("store", ["trust", "key"])
+@pytest.mark.parametrize("name", ["store.pem", "store", "store.jks"])
+def test_a_store_without_a_type_is_what_its_file_holds(tmp_path: Path, store: str, name: str) -> None:
+    file = tmp_path / name
+    file.write_text("Bag Attributes\n-----BEGIN CERTIFICATE-----\n")
+    translated = translate({f"ssl.{store}store.location": str(file)}).settings
+    names = ["ssl.ca.location"] if store == "trust" else ["ssl.certificate.location", "ssl.key.location"]
+    assert translated == dict.fromkeys(names, str(file))
+
+
+def test_a_client_id_and_secret_in_jaas_form_are_a_login_by_oidc() -> None:
+    jaas = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required clientId='me' clientSecret='x' scope='s';"
+    assert settings(sasl__jaas__config=jaas) == {
+        "sasl.oauthbearer.client.id": "me",
+        "sasl.oauthbearer.client.secret": "x",
+        "sasl.oauthbearer.scope": "s",
+        "sasl.oauthbearer.method": "oidc",
+    }
+
+
+def test_a_member_offers_eager_assignors_or_the_cooperative_one() -> None:
+    classes = (
+        "org.apache.kafka.clients.consumer.StickyAssignor,org.apache.kafka.clients.consumer.RangeAssignor"
+    )
+    strategy = settings(partition__assignment__strategy=classes)["partition.assignment.strategy"]
+    with pytest.raises(
+        SettingsError, match=r"does not mix cooperative-sticky .* name cooperative-sticky alone"
+    ):
+        check_assignors(strategy)
+    for alone in ("cooperative-sticky", "range,roundrobin", ""):
+        check_assignors(alone)
