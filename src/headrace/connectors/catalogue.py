@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Literal
 
 from headrace.connectors.base import Connector
 from headrace.connectors.errors import ConfigError
+from headrace.nearest import nearest
 
 Direction = Literal["source", "sink"]
 
@@ -47,10 +47,8 @@ def find(direction: Direction, name: str) -> type[Connector]:
     path = names.get(name, name)
     module, colon, attribute = path.partition(":")
     if not colon:
-        near = get_close_matches(name, names, n=1, cutoff=0.5)
-        hint = (
-            f"did you mean {near[0]}?" if near else f"choose {', '.join(sorted(names))}, or give module:Class"
-        )
+        near = nearest(name, names, cutoff=0.5)
+        hint = f"did you mean {near}?" if near else f"choose {', '.join(sorted(names))}, or give module:Class"
         raise ConfigError([f"{direction}.type is {name!r}, which is no {direction} known here; {hint}"])
     if module.partition(".")[0] in sys.stdlib_module_names:
         raise ConfigError(

@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +15,7 @@ from headrace.connectors.base import Connector
 from headrace.connectors.errors import ConfigError
 from headrace.connectors.settings import check, flat
 from headrace.connectors.topic import Run, TopicIn, TopicOut
+from headrace.nearest import nearest
 
 T = TypeVar("T")
 _TABLES = ("name", "topic", "source", "sink", "run", "spark")
@@ -134,5 +134,5 @@ def _with_environment(value: Any, problems: list[str], where: str = "") -> Any:
 
 
 def _near(name: str) -> str:
-    near = get_close_matches(name, _TABLES, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(_TABLES)}"
+    near = nearest(name, _TABLES, cutoff=0.5)
+    return f"; did you mean {near}?" if near else f"; there are {', '.join(_TABLES)}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
+
+from headrace.nearest import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -114,8 +115,8 @@ class _Reader:
         }
         if name in plain:
             return plain[name]
-        near = get_close_matches(name, _NAMES, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_NAMES)}"
+        near = nearest(name, _NAMES, cutoff=0.5)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(_NAMES)}"
         raise ValueError(f"the field {field} has the type {word or 'missing'}; {hint}")
 
     def _decimal(self) -> DataType:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ from headrace.connectors.topic import (
     spark_options,
 )
 from headrace.connectors.waiting import Waiting
+from headrace.nearest import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,8 +61,8 @@ def check_topics(declaration: Declaration, created: Collection[str] = ()) -> Non
         ) from error
     for name in topic.name if isinstance(topic, TopicIn) else ():
         if name not in known and name not in created:
-            near = get_close_matches(name, known, n=1, cutoff=0.6)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            near = nearest(name, known)
+            hint = f"; did you mean {near}?" if near else ""
             raise ConnectorError(
                 f"topic.name is {name!r}, which {topic.bootstrap} does not have{hint or _who_creates(name)}"
             )

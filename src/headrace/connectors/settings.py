@@ -11,10 +11,10 @@ import re
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from headrace.connectors.errors import ConfigError
+from headrace.nearest import nearest
 
 Seconds = Annotated[float, "seconds"]
 """A duration: "5 seconds", "2 minutes", or a number of seconds."""
@@ -176,8 +176,8 @@ def _is_required(field: Field[Any]) -> bool:
 
 
 def _nearest(name: str, known: Mapping[str, object]) -> str:
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]}?" if near else f"; it has {', '.join(known)}"
+    near = nearest(name, known, cutoff=0.5)
+    return f"; did you mean {near}?" if near else f"; it has {', '.join(known)}"
 
 
 def _show(value: object) -> str:

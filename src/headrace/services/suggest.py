@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+from headrace.nearest import nearest
 
 MAX_LISTED = 12
 
@@ -11,9 +12,9 @@ MAX_LISTED = 12
 def suggestion(name: str, known: Iterable[str]) -> str:
     """A sentence that begins with a space: ` Did you mean 'place'?` or ` It has cancel, place.`"""
     names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    near = nearest(name, names)
     if near:
-        return f" Did you mean '{near[0]}'?"
+        return f" Did you mean '{near}'?"
     if not names:
         return " It has none."
     more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""

@@ -165,9 +165,9 @@ def _key_of(api: str) -> int:
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", api).lower()
     found: Api | None = next((each for each in APIS.values() if each.name == name), None)
     if found is None:
-        from difflib import get_close_matches
+        from headrace.nearest import nearest
 
-        near = get_close_matches(name, [each.name for each in APIS.values()], 1)
-        hint = f" Did you mean {near[0].title().replace('_', '')}?" if near else ""
+        near = nearest(name, [each.name for each in APIS.values()])
+        hint = f" Did you mean {near.title().replace('_', '')}?" if near else ""
         raise ValueError(f"No API is called {api}.{hint}")
     return found.key

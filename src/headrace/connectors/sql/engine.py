@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from headrace.connectors import errors
 from headrace.connectors.errors import ConnectorError, Unavailable
+from headrace.nearest import nearest
 
 
 def connect(url: str, side: str) -> sa.Engine:
@@ -34,8 +34,8 @@ def reflect(engine: sa.Engine, table: str, side: str) -> sa.Table:
             return sa.Table(name, sa.MetaData(), autoload_with=engine, schema=schema or None)
         except sa.exc.NoSuchTableError:
             known = sa.inspect(engine).get_table_names(schema=schema or None)
-            near = get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            near = nearest(name, known, cutoff=0.5)
+            hint = f"; did you mean {near}?" if near else ""
             raise ConnectorError(f"{side}.table is {table!r}, which is not in the database{hint}") from None
 
 

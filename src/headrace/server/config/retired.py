@@ -7,8 +7,9 @@ Each has a sentence that names its successor or says that it is ignored; none ke
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
+
+from headrace.nearest import nearest
 
 _ONE_LOOP = (
     "has no effect: a Headrace broker is one event loop; run more brokers (`--brokers N`) to use more cores"
@@ -152,12 +153,6 @@ def remark(name: str) -> str | None:
     if text is None:
         text = next((why for prefix, why in _PREFIX_REMARKS.items() if name.startswith(prefix)), None)
     return None if text is None else f"{name} {text}."
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most similar to `name`, if any is similar."""
-    matches = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return matches[0] if matches else None
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
