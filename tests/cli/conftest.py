@@ -53,7 +53,13 @@ def command(*arguments: object) -> list[str]:
 
 
 def environment(bootstrap: str) -> dict[str, str]:
-    return {**os.environ, "HEADRACE_BOOTSTRAP": bootstrap, "COLUMNS": "120", "PYTHONIOENCODING": "utf-8"}
+    return {
+        **os.environ,
+        "HEADRACE_BOOTSTRAP": bootstrap,
+        "HEADRACE_CONTEXT": "",
+        "COLUMNS": "120",
+        "PYTHONIOENCODING": "utf-8",
+    }
 
 
 @pytest.fixture

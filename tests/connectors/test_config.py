@@ -4,6 +4,7 @@ import pytest
 
 from headrace.connectors import ConfigError
 from headrace.connectors.config import declare, load
+from headrace.link.contexts import Context, ContextServers
 
 
 def problems(document, **kwargs):
@@ -96,6 +97,19 @@ def test_client_and_spark_settings_are_flat_whatever_toml_makes_of_their_dots():
     declared = declare(document, default_name="orders")
     assert declared.topic.client == {"security.protocol": "SSL"}
     assert declared.spark == {"spark.sql.shuffle.partitions": "2"}
+
+
+def test_a_file_that_names_no_brokers_takes_those_of_a_context_with_its_settings():
+    given = {"bootstrap.servers": "prod:9093", "security.protocol": "SASL_SSL", "client.id": "context"}
+    servers = ContextServers.of(Context("prod", given))
+    document = source()
+    document["topic"]["client"] = {"client": {"id": "file"}}
+    topic = declare(document, default_name="orders", bootstrap=servers).topic
+    assert topic.bootstrap == "prod:9093"
+    assert topic.client == {"security.protocol": "SASL_SSL", "client.id": "file"}
+    document["topic"]["bootstrap"] = "own:9092"
+    topic = declare(document, default_name="orders", bootstrap=servers).topic
+    assert (topic.bootstrap, topic.client) == ("own:9092", {"client.id": "file"})
 
 
 def test_a_sink_that_reads_json_needs_the_fields():

@@ -4,6 +4,7 @@ so that a command answers at once; the work is in the modules that `tree` loads 
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -15,6 +16,7 @@ def main() -> None:
 
 
 def dispatch(arguments: list[str]) -> int:
+    arguments = _without_context(arguments)
     # Kafka's own tool names have their own grammar (see cli/kafka), so they never reach typer.
     if arguments[:1] == ["kafka"]:
         from headrace.cli.kafka import run as run_kafka_tool
@@ -29,3 +31,12 @@ def dispatch(arguments: list[str]) -> int:
     from headrace.cli.tree import run
 
     return run(arguments)
+
+
+def _without_context(arguments: list[str]) -> list[str]:
+    """`--context NAME` before the command goes into the environment, where Kafka's tools look for it too."""
+    option, equals, name = arguments[0].partition("=") if arguments else ("", "", "")
+    if option != "--context" or not (equals or len(arguments) > 1):
+        return arguments
+    os.environ["HEADRACE_CONTEXT"] = name if equals else arguments[1]
+    return arguments[1 if equals else 2 :]

@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from headrace.cli import properties
 from headrace.cli.failure import Exit, Failure, did_you_mean
 from headrace.cli.trouble import Names, Trouble
+from headrace.link.contexts import ContextServers, properties_of
 from headrace.link.errors import SettingsError
 from headrace.link.java_settings import known_names
 from headrace.link.java_values import check_assignors
@@ -161,11 +162,14 @@ def connect(
     extra: Mapping[str, str] | None = None,
     names: Names = Names(),  # noqa: B008  it is frozen
 ) -> Cluster:
-    """Connect with a file's properties and `extra` ones, which win. Raises Failure when nobody answers."""
-    given = {**(properties.load(command_config) if command_config else {}), **(extra or {})}
+    """Connect with a context's properties, a file's, and `extra` ones; the later win. Raises Failure when nobody answers."""
+    file = properties.load(command_config) if command_config else {}
+    given = {**properties_of(bootstrap), **file, **(extra or {})}
+    if isinstance(bootstrap, ContextServers):
+        names = Names("--context", f"the context '{bootstrap.context.name}'")
     settings = librdkafka_settings(given)
     settings.pop("bootstrap.servers", None)
-    return Cluster(bootstrap, settings, names)
+    return Cluster(str(bootstrap), settings, names)
 
 
 def librdkafka_settings(given: Mapping[str, str]) -> dict[str, str]:

@@ -30,12 +30,26 @@ def groups(given: Mapping[str, Any], incomplete: str) -> list[str]:
     return _matching(names, incomplete)
 
 
+def contexts(incomplete: str) -> list[str]:
+    def names() -> list[str]:
+        from headrace.link.contexts import contexts_file, load
+        from headrace.link.errors import SettingsError
+
+        try:
+            return list(load(contexts_file()).by_name)
+        except SettingsError:
+            return []
+
+    return _matching(names, incomplete)
+
+
 def _cluster(given: Mapping[str, Any]) -> Any:
     from headrace.cli.cluster import connect
+    from headrace.cli.which_cluster import from_environment, in_use
 
-    bootstrap = given.get("bootstrap") or os.environ.get("HEADRACE_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    bootstrap = given.get("bootstrap") or from_environment() or in_use() or DEFAULT_BOOTSTRAP
     config = given.get("command_config")
-    return connect(str(bootstrap), Path(config) if config else None)
+    return connect(bootstrap, Path(config) if config else None)
 
 
 def _matching(names: Callable[[], list[str]], incomplete: str) -> list[str]:

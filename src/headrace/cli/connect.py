@@ -27,7 +27,7 @@ Bootstrap = Annotated[
         metavar="HOST:PORT,…",
         envvar="HEADRACE_BOOTSTRAP",
         help="Any brokers of the cluster, for files that name none.",
-        callback=lambda servers: servers and options.check_bootstrap(servers),
+        callback=options.choose_bootstrap,
     ),
 ]
 StateDirectory = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,12 @@ def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
     return groups(ctx.params, incomplete)
 
 
+def complete_context(incomplete: str) -> list[str]:
+    from headrace.cli.completion import contexts
+
+    return contexts(incomplete)
+
+
 def check_bootstrap(servers: str) -> str:
     """HOST:PORT by commas, as it is; Misuse when it is something else."""
     for server in servers.split(","):
@@ -38,6 +45,33 @@ def check_bootstrap(servers: str) -> str:
     return servers
 
 
+def choose_bootstrap(ctx: typer.Context, param: typer.CallbackParam, servers: str | None) -> str | None:
+    """The servers on the command line; else those of a context or the environment; else the default."""
+    chosen = choose_explicitly(ctx, param, servers)
+    if chosen is not None:
+        return chosen
+    from headrace.cli.which_cluster import in_use
+
+    used = in_use()
+    return servers if used is None else check_bootstrap(used)
+
+
+def choose_explicitly(ctx: typer.Context, param: typer.CallbackParam, servers: str | None) -> str | None:
+    """The same without the context in use and the default: None when nobody chose a cluster for this command."""
+    source = ctx.get_parameter_source(param.name or "")
+    if servers is not None and source is not None and source.name == "COMMANDLINE":
+        return check_bootstrap(servers)
+    from headrace.cli.which_cluster import from_environment
+
+    chosen = from_environment()
+    return None if chosen is None else check_bootstrap(chosen)
+
+
+def _choose_context(name: str | None) -> None:
+    if name:
+        os.environ["HEADRACE_CONTEXT"] = name
+
+
 Bootstrap = Annotated[
     str,
     typer.Option(
@@ -46,9 +80,23 @@ Bootstrap = Annotated[
         metavar="HOST:PORT,…",
         envvar="HEADRACE_BOOTSTRAP",
         help="Any brokers of the cluster.",
-        callback=check_bootstrap,
+        callback=choose_bootstrap,
     ),
 ]
+ContextName = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        envvar="HEADRACE_CONTEXT",
+        help="A cluster named with 'headrace context add'.",
+        callback=_choose_context,
+        is_eager=True,  # the servers depend on it
+        expose_value=False,
+        autocompletion=complete_context,
+    ),
+]
+"""Added by the tree of commands to all that take --bootstrap-server; chosen for this process by its environment."""
 CommandConfig = Annotated[
     Path | None,
     typer.Option(

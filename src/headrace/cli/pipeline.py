@@ -24,8 +24,8 @@ Bootstrap = Annotated[
         "-b",
         metavar="HOST:PORT,…",
         envvar="HEADRACE_BOOTSTRAP",
-        help=f"Any brokers of the cluster. [the project's, else {options.DEFAULT_BOOTSTRAP}]",
-        callback=lambda servers: servers and options.check_bootstrap(servers),
+        help=f"Any brokers of the cluster. [the project's, else the context in use, else {options.DEFAULT_BOOTSTRAP}]",
+        callback=options.choose_explicitly,
     ),
 ]
 Master = Annotated[

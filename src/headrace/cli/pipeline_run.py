@@ -212,13 +212,17 @@ def _run_of(
     start: Start | None,
 ) -> Run:
     from headrace.cli.options import DEFAULT_BOOTSTRAP
+    from headrace.cli.which_cluster import in_use
+    from headrace.link.contexts import properties_of
     from headrace.pipelines.context import BOOTSTRAP, Run
 
     if version is not None and not version.replace("-", "").replace("_", "").isalnum():
         raise Misuse(f"A version is named with letters, digits, - and _, not '{version}'.")
-    client = properties.load(command_config) if command_config is not None else {}
     if bootstrap is None:
-        bootstrap = project.spec.configuration.get(BOOTSTRAP, DEFAULT_BOOTSTRAP)
+        bootstrap = project.spec.configuration.get(BOOTSTRAP) or in_use() or DEFAULT_BOOTSTRAP
+    client = properties_of(bootstrap)
+    if command_config is not None:
+        client |= properties.load(command_config)
     connection = {f"kafka.{key}": value for key, value in client.items()}
     return Run(bootstrap, connection, project.name, version, start)
 
@@ -231,7 +235,7 @@ def _session(
     from headrace.pipelines.context import BOOTSTRAP
     from headrace.pipelines.session import SHORT_LIVED, close_session, open_session
 
-    settings = {**project.spec.configuration, BOOTSTRAP: run.bootstrap, **conf}
+    settings = {**project.spec.configuration, BOOTSTRAP: str(run.bootstrap), **conf}
     if is_short:
         settings[_JAVA_OPTIONS] = f"{SHORT_LIVED} {settings.get(_JAVA_OPTIONS, '')}".strip()
     if sys.stderr.isatty():

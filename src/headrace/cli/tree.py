@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from headrace.cli.failure import Exit
-from headrace.cli.options import command_app
+from headrace.cli.options import ContextName, command_app
 
 
 class Entry(NamedTuple):
@@ -31,6 +31,7 @@ COMMANDS = {
     ),
     "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
     "features": Entry("headrace.cli.features", "Show and set feature levels of the cluster."),
+    "context": Entry("headrace.cli.context", "Name clusters and choose among them."),
     "cluster": Entry("headrace.cli.cluster_status", "Describe the cluster and check its health."),
     "reassign": Entry(
         "headrace.cli.reassign", "Move partitions to other brokers: plan, execute, status, cancel."
@@ -60,8 +61,27 @@ class Tree(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         module = COMMANDS[args[0]].module if args and args[0] in COMMANDS else None
         if module is not None:
-            self.add_command(get_command(import_module(module).app), args[0])
+            command = get_command(import_module(module).app)
+            _offer_context(command)
+            self.add_command(command, args[0])
         return super().resolve_command(ctx, args)
+
+
+def _offer_context(command: Any) -> None:
+    """Add --context to every command that takes --bootstrap-server and HEADRACE_BOOTSTRAP."""
+    for inner in getattr(command, "commands", {}).values():
+        _offer_context(inner)
+    places = [place for place, each in enumerate(command.params) if each.envvar == "HEADRACE_BOOTSTRAP"]
+    for place in places:
+        command.params.insert(place + 1, get_command(_with_context).params[0])
+
+
+_with_context = typer.Typer(add_completion=False)
+
+
+@_with_context.command()
+def _only_context(context: ContextName = None) -> None:
+    """A command to take the option from."""
 
 
 app = command_app("A Kafka-compatible message platform.", cls=Tree, completion=True)
@@ -72,6 +92,7 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
     ] = False,
+    context: ContextName = None,
 ) -> None:
     """A Kafka-compatible message platform: one broker or a cluster, and the tools around it."""
 

@@ -15,6 +15,7 @@ from headrace.connectors.base import Connector
 from headrace.connectors.errors import ConfigError
 from headrace.connectors.settings import check, flat
 from headrace.connectors.topic import Run, TopicIn, TopicOut
+from headrace.link.contexts import properties_of
 from headrace.nearest import nearest
 
 T = TypeVar("T")
@@ -66,8 +67,8 @@ def declare(document: Mapping[str, Any], *, default_name: str, bootstrap: str | 
     if "topic" not in document:
         problems.append('[topic] is missing: it names the topic, as in name = "orders"')
     direction: catalogue.Direction = "source" if "source" in document else "sink"
-    if bootstrap is not None:
-        tables["topic"].setdefault("bootstrap", bootstrap)
+    if bootstrap is not None and "bootstrap" not in tables["topic"]:
+        _put_cluster(bootstrap, tables["topic"])
     kind: type[TopicIn | TopicOut] = TopicOut if direction == "source" else TopicIn
     topic = _try(problems, lambda: check(kind, tables["topic"], "topic", f"a {direction}'s topic"))
     run = _try(problems, lambda: check(Run, tables["run"], "run", "[run]"))
@@ -84,6 +85,14 @@ def declare(document: Mapping[str, Any], *, default_name: str, bootstrap: str | 
             key if key.startswith("spark.") else f"spark.{key}": value for key, value in flat(tables["spark"])
         },
     )
+
+
+def _put_cluster(bootstrap: str, topic: dict[str, Any]) -> None:
+    """The brokers for a file that names none, with the settings of the context that they come from, if any."""
+    topic["bootstrap"] = str(bootstrap)
+    client = topic.get("client", {})
+    if isinstance(client, dict) and (settings := properties_of(bootstrap)):
+        topic["client"] = {**settings, **dict(flat(client))}
 
 
 def _connector(direction: catalogue.Direction, name: str, table: dict[str, Any]) -> Connector:

@@ -7,7 +7,6 @@ upon. `--zookeeper` is answered with the way on.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, NoReturn
 from headrace.cli import properties
 from headrace.cli.failure import Failure
 from headrace.cli.options import DEFAULT_BOOTSTRAP, check_bootstrap
+from headrace.cli.which_cluster import from_environment, in_use
 
 
 class KafkaParser(argparse.ArgumentParser):
@@ -42,7 +42,7 @@ class KafkaParser(argparse.ArgumentParser):
             "-b",
             old=older,
             metavar="HOST:PORT,…",
-            help=f"The brokers to connect to (default: $HEADRACE_BOOTSTRAP or {DEFAULT_BOOTSTRAP}).",
+            help=f"The brokers to connect to (default: the context in use, $HEADRACE_BOOTSTRAP or {DEFAULT_BOOTSTRAP}).",
         )
         self.add_argument("--zookeeper", help=argparse.SUPPRESS)
 
@@ -100,10 +100,12 @@ def key_values(arguments: list[str] | None, option: str, file: Path | None = Non
 
 def _bootstrap(options: argparse.Namespace) -> str:
     named: str | None = options.bootstrap_server
-    default = os.environ.get("HEADRACE_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    if named is not None:
+        return named
+    default = from_environment() or in_use() or DEFAULT_BOOTSTRAP
     zookeeper: str | None = options.zookeeper
-    if zookeeper is None or named is not None:
-        return named or default
+    if zookeeper is None:
+        return default
     way_on = (
         "--zookeeper left Kafka's tools in 3.0, because clients speak to brokers only; use --bootstrap-server"
     )
