@@ -7,52 +7,45 @@ A name that is not in it is librdkafka's own or a mistake, and librdkafka tells 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from headrace.link import java_values
 from headrace.link.java_values import Convert
 
 
-@dataclass(frozen=True, slots=True)
-class Same:
+class Same(NamedTuple):
     """librdkafka has it under the same name; some of its values may have been removed from Kafka."""
 
-    old_values: Mapping[str, str] = field(default_factory=dict)
+    old_values: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Renamed:
+class Renamed(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
+class Converted(NamedTuple):
     convert: Convert
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
+class Ignored(NamedTuple):
     """Has no effect outside the Java client, and nothing is lost without it."""
 
     because: str
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
+class Replaced(NamedTuple):
     """Removed from Kafka; another setting means the same."""
 
     successor: str
 
 
-@dataclass(frozen=True, slots=True)
-class Obsolete:
+class Obsolete(NamedTuple):
     """Removed from Kafka; ``instead`` says by what other means."""
 
     instead: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """Must not be dropped in silence; the sentence begins with the setting's name."""
 
     sentence: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from headrace.link.errors import SettingsError
 
@@ -34,8 +34,8 @@ _STORE_TYPES = {
     ".crt": "PEM",
     ".cer": "PEM",
 }
-_JAAS_MODULE = re.compile(r"^\s*([\w.$]+)\s+\w+\s*(.*?);?\s*$", re.DOTALL)
-_JAAS_OPTION = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([^\s";]+))')
+_JAAS_MODULE = r"(?s)^\s*([\w.$]+)\s+\w+\s*(.*?);?\s*$"  # compiled when a login is read: it takes longer than this import
+_JAAS_OPTION = r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([^\s";]+))'
 _JAAS_NAMES = {
     "PlainLoginModule": {"username": "sasl.username", "password": "sasl.password"},
     "ScramLoginModule": {"username": "sasl.username", "password": "sasl.password"},
@@ -48,8 +48,7 @@ _JAAS_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """All settings that were given together, and the prefix under which the user knows their names."""
 
     settings: Mapping[str, str]
@@ -64,7 +63,7 @@ Convert = Callable[[str, Given], dict[str, str]]
 
 def login(jaas: str, given: Given) -> dict[str, str]:
     """`sasl.jaas.config`, such as `… required username="ann" password="secret";`."""
-    match = _JAAS_MODULE.match(jaas)
+    match = re.match(_JAAS_MODULE, jaas)
     if match is None:
         raise SettingsError(
             f"{given.named('sasl.jaas.config')} cannot be read; it looks like "
@@ -79,7 +78,7 @@ def login(jaas: str, given: Given) -> dict[str, str]:
         )
     options = {
         option: bare or re.sub(r"\\(.)", r"\1", double or single)
-        for option, double, single, bare in _JAAS_OPTION.findall(match[2])
+        for option, double, single, bare in re.findall(_JAAS_OPTION, match[2])
     }
     settings = {names[option]: value for option, value in options.items() if option in names}
     if "sasl.oauthbearer.client.id" in settings:

@@ -34,7 +34,7 @@ class Removed(Enum):
     REFUSED = "raise SettingsError"
 
 
-@dataclass(slots=True)
+@dataclass
 class Translation(Generic[V]):
     settings: dict[str, V | str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
