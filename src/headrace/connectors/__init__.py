@@ -4,7 +4,6 @@ The names below are for people who write their own: docs/connectors.md shows how
 """
 
 from headrace.connectors.base import (
-    METADATA,
     BadRow,
     Chunk,
     Connector,
@@ -18,6 +17,7 @@ from headrace.connectors.base import (
 )
 from headrace.connectors.errors import ConfigError, ConnectorError, Rejected, Unavailable
 from headrace.connectors.settings import Seconds, setting
+from headrace.connectors.topic import METADATA
 
 __all__ = [
     "METADATA",

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from headrace.connectors.topic import METADATA, TopicOut
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from headrace.connectors.topic import TopicOut
 
 Delivery = Literal["exactly once", "at least once"]
 Offset = dict[str, Any]
@@ -154,10 +154,6 @@ class Chunk:
     @property
     def fields(self) -> list[str]:
         return [name for name in self.rows.schema.names if name not in METADATA]
-
-
-METADATA = ("_topic", "_partition", "_offset", "_timestamp", "_key", "_value", "_headers")
-"""Columns every chunk begins with: where the record came from, its key, value and headers as bytes."""
 
 
 class Sink(Connector, ABC):

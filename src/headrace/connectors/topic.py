@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from headrace.connectors import ddl
-from headrace.connectors.base import METADATA
 from headrace.connectors.settings import Seconds, setting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
-
-from dataclasses import dataclass
 
 OnError = Literal["fail", "dead-letter", "drop"]
 BOOTSTRAP = "127.0.0.1:9092"
@@ -200,6 +198,8 @@ def encode(frame: DataFrame, topic: TopicOut) -> DataFrame:
     return frame.select(key.cast("binary").alias("key"), value.alias("value"))
 
 
+METADATA = ("_topic", "_partition", "_offset", "_timestamp", "_key", "_value", "_headers")
+"""Columns every chunk begins with: where the record came from, its key, value and headers as bytes."""
 UNREADABLE = "_unreadable"
 """Set where a value is not what the schema says; the task that meets it deals with it."""
 TOPIC_ID = "_topic_id"

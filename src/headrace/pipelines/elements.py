@@ -6,10 +6,8 @@ Whoever runs the project, `spark-pipelines` or `headrace pipeline`, gets the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkRuntimeError
@@ -20,18 +18,14 @@ from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import DataFrame
 
 from headrace.pipelines.context import asking, current_run
+from headrace.pipelines.declared import DeclaredTopic, Query
 from headrace.pipelines.errors import PipelineError
-
-if TYPE_CHECKING:
-    from headrace.pipelines.topics import Topic
-
-Query = Callable[[], DataFrame]
 
 _with_letters: WeakKeyDictionary[GraphElementRegistry, set[str]] = WeakKeyDictionary()
 """For each project being loaded, the topics whose dead letters some flow takes care of."""
 
 
-_reading: ContextVar[list[Topic] | None] = ContextVar("headrace_pipeline_reading", default=None)
+_reading: ContextVar[list[DeclaredTopic] | None] = ContextVar("headrace_pipeline_reading", default=None)
 """Topics that a flow being registered has been seen to read. Spark's own runner calls its function there and then, and
 inside a function it takes no definitions, so those of the dead letters wait until it has returned."""
 
@@ -44,7 +38,7 @@ class PatientRegistry(GraphElementRegistry):
 class TopicFlow(Flow):
     """A flow into a topic. Spark's own runner sees a flow into a sink; Headrace's sees the rest as well."""
 
-    topic: Topic
+    topic: DeclaredTopic
     mode: str
     letters: bool
 
@@ -53,10 +47,10 @@ class TopicFlow(Flow):
 class TopicView(TemporaryView):
     """A topic that other files, and SQL above all, read by its name, as in ``FROM STREAM orders``."""
 
-    topic: Topic
+    topic: DeclaredTopic
 
 
-def declare(topic: Topic) -> None:
+def declare(topic: DeclaredTopic) -> None:
     """Make a topic with a declared schema known by name.
 
     Spark's own runner calls the view's function at once, when nobody knows yet whether a flow will write the topic or
@@ -70,7 +64,9 @@ def declare(topic: Topic) -> None:
     registry.register_flow(Flow(name, name, {}, topic.location, topic.unwatched_stream))
 
 
-def register_topic_flow(topic: Topic, name: str, records: Query, location: SourceCodeLocation) -> None:
+def register_topic_flow(
+    topic: DeclaredTopic, name: str, records: Query, location: SourceCodeLocation
+) -> None:
     """Register the flow that a decorated function is; the topic's first one brings the sink."""
     sink = f"{topic.element_name}_topic"
     if topic.has_declared_schema and name == topic.element_name:
@@ -79,7 +75,7 @@ def register_topic_flow(topic: Topic, name: str, records: Query, location: Sourc
     if topic.flows == 1:
         registry.register_output(_sink(sink, location))
     flow = TopicFlow(name, sink, {}, location, _asked(name, records), topic, topic.mode, False)
-    read: list[Topic] = []
+    read: list[DeclaredTopic] = []
     token = _reading.set(read)
     try:
         registry.register_flow(flow)
@@ -89,7 +85,7 @@ def register_topic_flow(topic: Topic, name: str, records: Query, location: Sourc
         _register_dead_letters(registry, each)
 
 
-def watch_dead_letters(topic: Topic) -> None:
+def watch_dead_letters(topic: DeclaredTopic) -> None:
     """See that one flow, however many read the topic, sends its bad records to the dead-letter topic."""
     registry = _registry()
     watched = _with_letters.setdefault(registry, set())
@@ -103,7 +99,7 @@ def watch_dead_letters(topic: Topic) -> None:
         reading.append(topic)
 
 
-def _register_dead_letters(registry: GraphElementRegistry, topic: Topic) -> None:
+def _register_dead_letters(registry: GraphElementRegistry, topic: DeclaredTopic) -> None:
     name = f"{topic.element_name}_dead_letters"
     registry.register_output(_sink(name, topic.location))
     query = _asked(name, topic.letters)

@@ -19,11 +19,11 @@ from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import SparkSession
 
 from headrace.pipelines import sql
+from headrace.pipelines.declared import DeclaredTopic
 from headrace.pipelines.elements import PatientRegistry, TopicFlow, TopicView
 from headrace.pipelines.errors import Place, Problem
 from headrace.pipelines.project import Project
 from headrace.pipelines.spark_errors import sentence
-from headrace.pipelines.topics import Topic
 
 
 class Graph(PatientRegistry):
@@ -78,7 +78,7 @@ class Graph(PatientRegistry):
         self.problems += problems
 
     @property
-    def topics(self) -> dict[str, Topic]:
+    def topics(self) -> dict[str, DeclaredTopic]:
         """Every topic of the project by its name as an identifier."""
         known = [each.topic for each in self.flows.values() if isinstance(each, TopicFlow)]
         known += [each.topic for each in self.outputs.values() if isinstance(each, TopicView)]

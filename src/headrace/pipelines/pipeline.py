@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from headrace.client import Admin
 from headrace.pipelines.checkpoints import Checkpoints
 from headrace.pipelines.context import Run, running
+from headrace.pipelines.declared import DeclaredTopic
 from headrace.pipelines.elements import TopicFlow
 from headrace.pipelines.errors import Problem, ProjectBroken
 from headrace.pipelines.graph import Graph
@@ -18,7 +19,6 @@ from headrace.pipelines.project import Project
 from headrace.pipelines.resolve import Resolver, Step
 from headrace.pipelines.settling import settle
 from headrace.pipelines.tables import Tables
-from headrace.pipelines.topics import Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Pipeline:
             settle(self.run, [query])
         self.checkpoints.reset(step)
 
-    def _own_topics(self) -> Iterator[tuple[str, Topic]]:
+    def _own_topics(self) -> Iterator[tuple[str, DeclaredTopic]]:
         """What this run may create, by the name it has in this version."""
         for topic in self.graph.topics.values():
             if topic.flows:

@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headrace.pipelines.context import Run, asking, running
-from headrace.pipelines.elements import Query, TopicFlow
+from headrace.pipelines.declared import Query
+from headrace.pipelines.elements import TopicFlow
 from headrace.pipelines.errors import PipelineError, Problem
 from headrace.pipelines.graph import Graph
 from headrace.pipelines.spark_errors import condition_of, parameters_of, sentence

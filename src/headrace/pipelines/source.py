@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
 from headrace.pipelines.context import Run, Start, current_flow
+from headrace.pipelines.declared import DeclaredTopic
 from headrace.spark.source import HeadraceSource
-
-if TYPE_CHECKING:
-    from headrace.pipelines.topics import Topic
 
 _EARLIEST = -2
 
 
-def stream_options(topic: Topic, run: Run, columns: Sequence[str] = ()) -> dict[str, str]:
+def stream_options(topic: DeclaredTopic, run: Run, columns: Sequence[str] = ()) -> dict[str, str]:
     """Of these columns of the records; of all, headers too, when none is named."""
     options = {"startingOffsets": topic.start, **batch_options(topic, run, columns)}
     flow = current_flow()
@@ -30,7 +27,7 @@ def stream_options(topic: Topic, run: Run, columns: Sequence[str] = ()) -> dict[
     return options
 
 
-def batch_options(topic: Topic, run: Run, columns: Sequence[str] = ()) -> dict[str, str]:
+def batch_options(topic: DeclaredTopic, run: Run, columns: Sequence[str] = ()) -> dict[str, str]:
     place = _place(topic, run)
     flow = current_flow()
     if flow is not None:
@@ -53,7 +50,7 @@ def group_of(run: Run, flow: str) -> str:
     return f"{run.versioned(run.pipeline or '')}.{flow}"
 
 
-def _place(topic: Topic, run: Run) -> str:
+def _place(topic: DeclaredTopic, run: Run) -> str:
     """The topic to read: the version this run writes, or the dead letters that a replay takes up."""
     if topic.flows:
         return run.versioned(topic.name)

@@ -7,8 +7,8 @@ function a flow that writes it. Both become ordinary elements of Spark Declarati
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 from pyspark.pipelines.source_code_location import SourceCodeLocation, get_caller_source_code_location
 from pyspark.sql import DataFrame
@@ -19,6 +19,7 @@ from headrace.client.dead_letters import SUFFIX
 from headrace.pipelines import dead_letters as letters
 from headrace.pipelines import elements, expectations, keys, source
 from headrace.pipelines.context import active_session, asking, current_run
+from headrace.pipelines.declared import DeclaredTopic, Mode, Query
 from headrace.pipelines.errors import PipelineError
 from headrace.pipelines.expectations import Expectation
 from headrace.pipelines.fingerprint import STANDS_FOR
@@ -32,13 +33,10 @@ _ORIGIN = ("topic", "partition", "offset", "timestamp", "key", "headers")
 WRITTEN = "written"
 """The name under which rows are counted where Spark does not."""
 
-Query = Callable[[], DataFrame]
-Mode = Literal["append", "update", "complete"]
-
 _observations = itertools.count(1)
 
 
-class Topic:
+class Topic(DeclaredTopic):
     """A topic whose values have columns. Made by ``hp.topic``."""
 
     def __init__(
@@ -57,19 +55,20 @@ class Topic:
         delete: str | None = None,
         location: SourceCodeLocation,
     ) -> None:
-        self.name = name
-        self.key = tuple(key)
-        self.expectations = tuple(expect)
-        self.mode: Mode = mode
-        self.start = start
-        self.dead_letter_topic = dead_letter_topic
-        self.partitions = partitions
-        self.config = dict(config or {})
-        self.options = dict(options or {})
-        self.location = location
+        super().__init__(
+            name,
+            key=key,
+            expect=expect,
+            mode=mode,
+            start=start,
+            dead_letter_topic=dead_letter_topic,
+            partitions=partitions,
+            config=config,
+            options=options,
+            location=location,
+        )
         self._format = format
         self._delete = delete
-        self._flows: list[Query] = []
         self._is_asked = False  # for its schema, which a flow may have to tell
 
     # Reading
@@ -139,16 +138,6 @@ class Topic:
         self._flows.append(query)
         elements.register_topic_flow(self, name, lambda: self.records(query()), location)
 
-    @property
-    def flows(self) -> int:
-        """How many flows of this pipeline write the topic."""
-        return len(self._flows)
-
-    @property
-    def routes_dead_letters(self) -> bool:
-        """Whether flows that write the topic may send rows to its dead-letter topic instead."""
-        return bool(self._flows) and bool(expectations.of_kind(self.expectations, "dead_letter"))
-
     def records(self, rows: DataFrame) -> DataFrame:
         """Rows as records for the ``headrace`` sink: topic, key, value and, for dead letters, headers."""
         rows = expectations.enforced(
@@ -179,11 +168,6 @@ class Topic:
         )
 
     # What both need
-
-    @property
-    def element_name(self) -> str:
-        """The topic's name where Spark wants an identifier."""
-        return "".join(letter if letter.isalnum() else "_" for letter in self.name)
 
     @property
     def _expects_of_records(self) -> bool:

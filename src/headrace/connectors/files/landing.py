@@ -21,9 +21,8 @@ import pyarrow.csv
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from headrace.connectors.base import METADATA
 from headrace.connectors.errors import ConnectorError, one_line
-from headrace.connectors.topic import to_json
+from headrace.connectors.topic import METADATA, to_json
 
 Format = Literal["json", "csv", "text", "parquet"]
 _NAME = re.compile(

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.connectors.base import METADATA, Chunk, Sink
+from headrace.connectors.base import Chunk, Sink
 from headrace.connectors.errors import ConnectorError
 from headrace.connectors.files.landing import SHOWN, Place, writable
 from headrace.connectors.lake import parquet
 from headrace.connectors.lake.partitions import Partitioning
 from headrace.connectors.settings import setting
+from headrace.connectors.topic import METADATA
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from headrace.connectors.base import METADATA, Chunk, Sink
+from headrace.connectors.base import Chunk, Sink
 from headrace.connectors.errors import ConnectorError, Rejected
 from headrace.connectors.redis.settings import connect, reachable
 from headrace.connectors.settings import setting
-from headrace.connectors.topic import to_json
+from headrace.connectors.topic import METADATA, to_json
 
 _COMMANDS = 500  # a script: Redis serves nobody else meanwhile
 
