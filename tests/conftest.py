@@ -73,7 +73,7 @@ def spark(tmp_path_factory):
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.fail("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless", pytrace=False)
     # Discovery runs the interpreter that the JVM finds by itself, and that is this variable's or plain python3.
-    from headrace.spark.interpreter import worker_python
+    from headrace.streaming.interpreter import worker_python
 
     os.environ["PYSPARK_PYTHON"] = worker_python(tmp_path_factory.mktemp("python"))
     session = (

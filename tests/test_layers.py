@@ -30,11 +30,12 @@ OUTSIDE = {
     "link": ["wire"],
     "client": ["wire", "link"],
     "spark": ["wire", "link", "client"],
-    "pipelines": ["wire", "link", "client", "spark"],
-    "connectors": ["wire", "link", "client", "spark", "pipelines"],
+    "streaming": ["wire", "link", "client"],
+    "pipelines": ["wire", "link", "client", "spark", "streaming"],
+    "connectors": ["wire", "link", "client", "spark", "streaming"],
     "services": ["wire", "link", "client"],
     "testing": ["wire", "link", *BROKER],
-    "cli": ["wire", "link", "client", "spark", "pipelines", "connectors", "services", *BROKER],
+    "cli": ["wire", "link", "client", "spark", "streaming", "pipelines", "connectors", "services", *BROKER],
 }
 """What each of the other packages may use. They reach a broker over the wire; only `testing` and `cli` start one."""
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from headrace.client import Admin, ClientError, Producer
 from headrace.connectors.config import declare
-from headrace.connectors.run import start
+from headrace.connectors.launch import start
 from headrace.connectors.state import State
 
 TOPIC = "made-again"

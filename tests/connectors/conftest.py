@@ -24,7 +24,7 @@ from headrace.client import Admin, Producer
 from headrace.client.scan import scan
 from headrace.connectors import Chunk
 from headrace.connectors.config import declare
-from headrace.connectors.run import start
+from headrace.connectors.launch import start
 from headrace.connectors.state import State
 from headrace.connectors.topic import to_json
 from headrace.testing.broker import BrokerThread

@@ -2,7 +2,8 @@
 
 import pytest
 
-from headrace.connectors.progress import Tally, reason
+from headrace.connectors.progress import Tally
+from headrace.streaming.spark_errors import reason
 
 OURS = """[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
   File "foreach_batch.py", line 1, in call

@@ -5,12 +5,11 @@ import uuid
 
 import pytest
 
-from headrace.cli.connect_job import Job
-from headrace.cli.connect_run import _look_after
 from headrace.client import lag_watch
 from headrace.client.record import TopicPartition
 from headrace.connectors.base import Running
 from headrace.connectors.config import declare
+from headrace.connectors.job import Job
 from headrace.connectors.state import State
 from headrace.testing.process import BrokerProcess
 
@@ -34,6 +33,11 @@ class Ended(Running):
         pass
 
 
+def reported(job):
+    job.report()
+    return job.status.facts
+
+
 def test_a_sink_that_is_done_shows_the_lag_of_its_end(
     bootstrap, admin, new_topic, produce, tmp_path, eventually, monkeypatch
 ):
@@ -46,15 +50,14 @@ def test_a_sink_that_is_done_shows_the_lag_of_its_end(
         "topic": {"bootstrap": bootstrap, "name": topic, "group": group},
         "sink": {"type": "files", "path": str(tmp_path / "out")},
     }
-    job = Job(declare(document, default_name="out"), State(tmp_path / "state", "out"), tmp_path / "out.toml")
+    job = Job(declare(document, default_name="out"), State(tmp_path / "state", "out"))
     job.state.lock()
     partition = TopicPartition(topic, 0)
     admin.set_group_offsets(group, {partition: 1})
-    job.watch_lag()
-    eventually(lambda: job.facts().get("lag_rows") == 2)
+    job.started(Ended())
+    eventually(lambda: reported(job).get("lag_rows") == 2)
     admin.set_group_offsets(group, {partition: 3})
-    job.running, job.condition = Ended(), "running"
-    _look_after(job)
+    job.look_after()
     facts = job.state.status().facts
     assert (facts["state"], facts["lag_rows"]) == ("done", 0)
 
@@ -69,11 +72,13 @@ def test_a_source_has_no_lag_though_a_group_has_its_name(
         "topic": {"bootstrap": bootstrap, "name": topic},
         "source": {"type": "http-endpoint", "listen": "127.0.0.1:0"},
     }
-    job = Job(declare(document, default_name=name), State(tmp_path / "state", name), tmp_path / "gate.toml")
-    job.watch_lag()
-    eventually(lambda: job.lags.lag(f"connect-{name}") is not None)
-    assert "lag_rows" not in job.facts()
-    job.stop_watching()
+    watch = lag_watch.LagWatch({"bootstrap.servers": bootstrap}, [f"connect-{name}"])
+    job = Job(declare(document, default_name=name), State(tmp_path / "state", name))
+    job.started(Ended())
+    eventually(lambda: watch.lag(f"connect-{name}") is not None)
+    watch.close()
+    job.stop()
+    assert "lag_rows" not in job.status.facts
 
 
 @pytest.mark.timeout(600)

@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def spark(spark):
     """Every test's Spark, with its state where a pipeline's run keeps it."""
-    from headrace.pipelines.session import ROCKSDB
+    from headrace.streaming.session import ROCKSDB
 
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     return spark

@@ -2,7 +2,8 @@
 
 import pytest
 
-from headrace.pipelines.spark_errors import is_transient, sentence
+from headrace.pipelines.spark_errors import sentence
+from headrace.streaming.spark_errors import is_transient
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from headrace.pipelines.spark_errors import sentence
-from headrace.spark.cause import cause_in
+from headrace.streaming.cause import cause_in
 
 PLANNING = """[STREAM_FAILED] Query [id = 1b, runId = 51] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform {step}: Traceback (most recent call last):
   File "/spark/python/lib/pyspark.zip/pyspark/sql/streaming/python_streaming_source_runner.py", line 267, in main

@@ -11,6 +11,7 @@ import typer
 from headrace.cli import options, output, times
 from headrace.cli.checked import conclude
 from headrace.cli.failure import Failure, Misuse, did_you_mean
+from headrace.streaming.masters import LOCAL
 
 if TYPE_CHECKING:
     from headrace.connectors.state import State
@@ -39,7 +40,6 @@ StateDirectory = Annotated[
         help="Where checkpoints and progress are kept. [.headrace/connect beside the file]",
     ),
 ]
-LOCAL = "local[*]"
 
 
 @app.command(
@@ -136,9 +136,18 @@ def run(
     json: options.Json = False,
 ) -> None:
     """Run connectors until Ctrl-C, `stop` or, with --once, until they have caught up."""
-    from headrace.cli.connect_run import Wish, run_files
+    from headrace.cli.connect_run import run_files
 
-    run_files(Wish(files, bootstrap_server, once, reset, master, conf or [], state, json))
+    run_files(
+        files,
+        bootstrap=bootstrap_server,
+        once=once,
+        reset=reset,
+        master=master,
+        conf=conf or [],
+        state=state,
+        json=json,
+    )
 
 
 @app.command("list", epilog=options.examples("headrace connect list", "headrace connect list --types"))
@@ -181,17 +190,15 @@ def stop(
     """Ask running connectors to stop, and wait until they have."""
     wait = times.seconds_of(timeout)
     found = _states(names, state)
-    running = [each for each in found if each.status().pid is not None]
+    running = [each for each in found if each.is_alive]
     if not running:
         raise Failure("None of these connectors is running." if found else _none(state))
     for each in running:
         each.ask_to_stop()
     deadline = time.monotonic() + wait
     for each in running:
-        while (pid := each.status().pid) is not None:
-            if time.monotonic() > deadline:
-                raise Failure(f"{each.name} (pid {pid}) is still stopping; look again later.")
-            time.sleep(0.1)
+        if not each.wait_until_over(deadline - time.monotonic()):
+            raise Failure(f"{each.name} (pid {each.status().pid}) is still stopping; look again later.")
         print(f"{each.name}: stopped")
 
 

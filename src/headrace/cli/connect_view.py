@@ -149,11 +149,9 @@ def _last(job: Facts) -> str | None:
 
 
 def _now(status: Status) -> Facts:
-    """The last report, with what is true now: one that died says so."""
-    facts = {"connector": status.name, "state": "never run", **status.facts, "pid": status.pid}
-    if facts["state"] in ("starting", "running", "waiting") and status.pid is None:
-        facts["state"] = "died"
-    return facts
+    """The last report, with what is true now."""
+    look = {"connector": status.name, "state": status.state, **status.facts, "pid": status.pid}
+    return look | {"state": status.state}
 
 
 def _topic(job: Facts) -> str | None:

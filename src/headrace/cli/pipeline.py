@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from headrace.cli import options, output, times
 from headrace.cli.checked import conclude
 from headrace.cli.failure import Failure, Misuse
+from headrace.streaming.masters import LOCAL
 
 app = options.command_app("Make, check, run and replay pipelines on Spark.")
 
@@ -49,7 +49,6 @@ Conf = Annotated[
 Interval = Annotated[
     str, typer.Option("--interval", metavar="DURATION", help="From the start of one batch to the next.")
 ]
-LOCAL = "local[*]"
 
 
 @app.command(
@@ -143,10 +142,10 @@ def run(
     json: options.Json = False,
 ) -> None:
     """Run a pipeline until Ctrl-C, `stop` or, with --once, until it has caught up."""
-    from headrace.cli.pipeline_run import Wish, run_project
+    from headrace.cli.pipeline_run import Request, run_project
 
     run_project(
-        Wish(
+        Request(
             project,
             bootstrap_server,
             command_config,
@@ -193,14 +192,14 @@ def replay(
     json: options.Json = False,
 ) -> None:
     """Process old records again, into a new version of the outputs; the current one goes on undisturbed."""
-    from headrace.cli.pipeline_run import Wish, run_project, start_of
+    from headrace.cli.pipeline_run import Request, run_project, start_of
 
     if not version:
         raise Misuse(
             "A replay writes a new version of the outputs: name it with --version, such as --version v2."
         )
     run_project(
-        Wish(
+        Request(
             project,
             bootstrap_server,
             command_config,
@@ -244,13 +243,8 @@ def stop(
     if not state.is_alive:
         raise Failure("This pipeline is not running.")
     state.ask_to_stop()
-    deadline = time.monotonic() + times.seconds_of(timeout)
-    while state.is_alive:
-        if time.monotonic() > deadline:
-            raise Failure(
-                f"The pipeline (pid {state.read().get('pid')}) is still stopping; look again later."
-            )
-        time.sleep(0.1)
+    if not state.wait_until_over(times.seconds_of(timeout)):
+        raise Failure(f"The pipeline (pid {state.read().get('pid')}) is still stopping; look again later.")
     print("stopped")
 
 
@@ -260,15 +254,15 @@ def list_(
     json: options.Json = False,
 ) -> None:
     """List the projects in a directory and below it, and how each is doing."""
-    from headrace.pipelines.project import find_spec
+    from headrace.pipelines.project import projects_in
     from headrace.pipelines.state import versions
 
     if not directory.is_dir():
         raise Misuse(f"There is no directory '{directory}'.")
-    places = [directory, *(path for path in sorted(directory.glob("*/**")) if path.is_dir())]
-    roots = [path for path in places if ".venv" not in path.parts and find_spec(path) is not None]
     looks: list[dict[str, Any]] = [
-        {"project": str(root), **state.read()} for root in roots for state in versions(root.resolve())
+        {"project": str(root), **state.read()}
+        for root in projects_in(directory)
+        for state in versions(root.resolve())
     ]
     if json:
         output.json_document(looks)

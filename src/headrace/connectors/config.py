@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,20 +35,31 @@ class Declaration:
     connector: Connector
     run: Run
     spark: Mapping[str, str] = field(default_factory=dict)
+    file: Path | None = None
+    """None for one declared in a program."""
 
 
 def load(path: Path, *, bootstrap: str | None = None) -> Declaration:
-    """Read and check a file; ``bootstrap`` stands in for a missing ``topic.bootstrap``."""
+    """Read and check a file; ``bootstrap`` stands in for a missing ``topic.bootstrap``. Modules beside the file can be
+    imported from then on, because a connector's class may be there."""
+    _make_importable(path.absolute().parent)
     try:
         document = tomllib.loads(path.read_text())
     except OSError as error:
         raise ConfigError([f"it cannot be read: {error.strerror}"]) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError([f"it is not TOML: {error}"]) from None
-    return declare(document, default_name=path.stem, bootstrap=bootstrap)
+    return declare(document, default_name=path.stem, bootstrap=bootstrap, file=path)
 
 
-def declare(document: Mapping[str, Any], *, default_name: str, bootstrap: str | None = None) -> Declaration:
+def declare(
+    document: Mapping[str, Any],
+    *,
+    default_name: str,
+    bootstrap: str | None = None,
+    file: Path | None = None,
+) -> Declaration:
+    """Check what a file holds, or what a program would write into one."""
     problems: list[str] = []
     document = _with_environment(document, problems)
     if problems:
@@ -84,6 +96,7 @@ def declare(document: Mapping[str, Any], *, default_name: str, bootstrap: str | 
         spark={
             key if key.startswith("spark.") else f"spark.{key}": value for key, value in flat(tables["spark"])
         },
+        file=file,
     )
 
 
@@ -93,6 +106,14 @@ def _put_cluster(bootstrap: str, topic: dict[str, Any]) -> None:
     client = topic.get("client", {})
     if isinstance(client, dict) and (settings := properties_of(bootstrap)):
         topic["client"] = {**settings, **dict(flat(client))}
+
+
+def _make_importable(directory: Path) -> None:
+    """Here and, through the environment, for local workers."""
+    if (entry := str(directory)) not in sys.path:
+        sys.path.append(entry)
+        known = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = f"{known}{os.pathsep}{entry}" if known else entry
 
 
 def _connector(direction: catalogue.Direction, name: str, table: dict[str, Any]) -> Connector:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from headrace.streaming.errors import StreamingError
 
-class ConnectorError(Exception):
+
+class ConnectorError(StreamingError):
     """The base of all errors of headrace.connectors; the message is one sentence with cause and remedy."""
 
 

@@ -1,13 +1,11 @@
-"""What a connector leaves on this machine: its checkpoint, a lock while it runs, and its last progress.
+"""What a connector leaves on this machine: its checkpoint, a lock while it runs, and its last report.
 
-One directory a connector. The lock belongs to the process, so it is gone when the process is, however it ended.
+One directory a connector.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,25 +16,46 @@ from headrace.connectors.base import Offset
 from headrace.connectors.errors import ConnectorError
 from headrace.connectors.waiting import forget
 from headrace.replacing import replace_file
+from headrace.streaming.run_files import RunFiles, RunningElsewhere
 
 DIRECTORY = Path(".headrace") / "connect"
 """Where states are, below the directory of a connector's file."""
+_LIVE = ("starting", "running", "waiting")
 
 
 @dataclass(frozen=True)
 class Status:
+    """How a connector is doing, or was when it last ran."""
+
     name: str
     pid: int | None
     """None when it does not run."""
     facts: Mapping[str, Any]
-    """What the connector last said about itself."""
+    """What it last reported, by the names of `headrace connect status --json`."""
+
+    @property
+    def state(self) -> str:
+        """starting, running, waiting, stopped, done, failed, died or never run."""
+        state = str(self.facts.get("state", "never run"))
+        return "died" if state in _LIVE and self.pid is None else state
+
+    @property
+    def rows(self) -> int:
+        """Since it was started."""
+        return int(self.facts.get("rows", 0))
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed, or what it waits for."""
+        error = self.facts.get("error")
+        return None if error is None else str(error)
 
 
 class State:
     def __init__(self, root: Path, name: str) -> None:
         self.name = name
         self.home = root / name
-        self._lock: int | None = None
+        self._files = RunFiles(self.home / "lock", self.home / "status.json", self.home / "stop")
 
     @property
     def checkpoint(self) -> Path:
@@ -50,37 +69,26 @@ class State:
     def lock(self) -> None:
         """Keep everyone else from running this connector until ``release`` or the end of the process."""
         try:
-            self.home.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._files.hold()
+        except RunningElsewhere:
+            raise ConnectorError(
+                f"{self.name} runs already (process {self._files.pid or 'unknown'}): stop it with "
+                f"'headrace connect stop {self.name}', or give this one another name"
+            ) from None
         except OSError as error:
             raise ConnectorError(
                 f"{self.home} cannot be used for the state of {self.name}: {error.strerror}; name another directory with "
                 "--state"
             ) from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(descriptor, 20).decode() or "another process"
-            os.close(descriptor)
-            raise ConnectorError(
-                f"{self.name} runs already (process {holder}): stop it with 'headrace connect stop {self.name}', "
-                "or give this one another name"
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-        self._lock = descriptor
-        self._request.unlink(missing_ok=True)
         forget(self.waiting)
 
     @property
     def is_held(self) -> bool:
         """By this process, through this object."""
-        return self._lock is not None
+        return self._files.is_held
 
     def release(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._files.release()
 
     def keep_identity(self, identity: Mapping[str, object]) -> None:
         """Refuse to go on from a checkpoint that was made for other data; the first call notes what it is for."""
@@ -130,40 +138,31 @@ class State:
             ) from None
         return kept
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether any process runs it."""
+        return self._files.is_alive
+
     def ask_to_stop(self) -> None:
-        self._request.touch()
+        self._files.ask_to_stop()
 
     @property
     def is_asked_to_stop(self) -> bool:
-        return self._request.exists()
+        return self._files.is_asked_to_stop
 
-    @property
-    def _request(self) -> Path:
-        return self.home / "stop"
+    def wait_until_over(self, seconds: float) -> bool:
+        """False when it still runs after so long."""
+        return self._files.wait_until_over(seconds)
 
     def report(self, facts: Mapping[str, Any]) -> None:
-        replace_file(self.home / "status.json", json.dumps(facts), durable=False)
+        self._files.report(facts)
 
     def status(self) -> Status:
         try:
-            facts = json.loads((self.home / "status.json").read_text())
-        except (FileNotFoundError, ValueError):
+            facts = self._files.last_report() or {}
+        except ValueError:  # a power cut: the numbers are gone, and nothing depends on them
             facts = {}
-        return Status(self.name, self._holder(), facts)
-
-    def _holder(self) -> int | None:
-        try:
-            descriptor = os.open(self.home / "lock", os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return int(os.read(descriptor, 20) or 0) or None
-        else:
-            return None
-        finally:
-            os.close(descriptor)
+        return Status(self.name, self._files.pid if self._files.is_alive else None, facts)
 
 
 def all_states(root: Path) -> list[State]:

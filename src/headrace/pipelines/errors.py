@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headrace.streaming.errors import StreamingError
 
-class PipelineError(Exception):
+
+class PipelineError(StreamingError):
     """The base of all errors of headrace.pipelines; the message is the sentence."""
 
 
@@ -37,3 +39,7 @@ class ProjectBroken(PipelineError):
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
+
+
+class BadArgument(PipelineError, ValueError):
+    """A run was asked for something that makes no sense for this project."""

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from headrace.client import GroupLag
-from headrace.client.pace import Pace
 from headrace.pipelines.topics import WRITTEN
+from headrace.streaming.progress import Progress, began_at
 
 _EPOCH = "1970-01-01"
+
+
+class FlowState(StrEnum):
+    """What a flow is doing, in the words of its report."""
+
+    STARTING = "starting"  # or it waits for its turn to be started
+    RUNNING = "running"
+    WAITING = "waiting"  # for the cluster, or to be started again
+    FRESH = "fresh"  # a materialized view between two refreshes
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+_LIVE = frozenset({FlowState.STARTING, FlowState.RUNNING, FlowState.WAITING})
+_OVER = frozenset({FlowState.DONE, FlowState.STOPPED, FlowState.FAILED})
+_NEXT: Mapping[FlowState, frozenset[FlowState]] = {
+    FlowState.STARTING: _LIVE | _OVER,
+    FlowState.RUNNING: _LIVE | _OVER | {FlowState.FRESH},
+    FlowState.WAITING: _LIVE | _OVER,
+    FlowState.FRESH: frozenset({FlowState.RUNNING, FlowState.STOPPED, FlowState.FAILED}),
+    FlowState.DONE: frozenset(),
+    FlowState.STOPPED: frozenset(),
+    FlowState.FAILED: frozenset(),
+}
 
 
 @dataclass(slots=True)
@@ -19,7 +45,7 @@ class FlowStatus:
 
     flow: str
     output: str
-    state: str = "starting"
+    state: FlowState = FlowState.STARTING
     rows_in: int = 0
     rows_out: int = 0
     rows_in_per_second: float = 0.0
@@ -37,6 +63,14 @@ class FlowStatus:
     restarts: int = 0
     error: str | None = None
 
+    @property
+    def is_over(self) -> bool:
+        return self.state in _OVER
+
+    def become(self, state: FlowState) -> None:
+        assert state in _NEXT[self.state], f"{self.flow} is {self.state} and cannot become {state}"
+        self.state = state
+
     def take_lag(self, lag: GroupLag | None) -> None:
         self.lag_rows = None if lag is None else lag.records
         self.lag_seconds = None if lag is None else lag.seconds
@@ -51,16 +85,12 @@ class Meter:
 
     status: FlowStatus
     letters: bool
-    _last: str = ""
-    _pace: Pace | None = None  # of rows in and out
+    _progress: Progress = field(default_factory=Progress)
 
     def take(self, reports: list[Any]) -> bool:
         """Count the reports not seen yet; true when there was one, so that the flow is known to work."""
         moved = False
-        for report in reports:
-            if (at := str(report.timestamp)) <= self._last:
-                continue
-            self._last = at
+        for report in self._progress.unseen(reports):
             self._gauges(report)
             self._count(report)
             self._rates(report)
@@ -93,10 +123,9 @@ class Meter:
     def _rates(self, report: Any) -> None:
         """Spark reports each batch and, when nothing comes, every ten seconds."""
         status = self.status
-        began = datetime.fromisoformat(report.timestamp).timestamp()
-        self._pace = self._pace or Pace(began, 2)
-        self._pace.take(began + report.batchDuration / 1000, [status.rows_in, status.rows_out])
-        status.rows_in_per_second, status.rows_out_per_second = self._pace.rates
+        status.rows_in_per_second, status.rows_out_per_second = self._progress.pace(
+            began_at(report), report.batchDuration / 1000, [status.rows_in, status.rows_out]
+        )
 
 
 def waits_for_the_clock(reports: list[Any]) -> bool:

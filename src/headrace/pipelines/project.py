@@ -48,6 +48,12 @@ def find_spec(directory: Path) -> Path | None:
     return found[0] if found else None
 
 
+def projects_in(directory: Path) -> list[Path]:
+    """The directories of the projects in it and below it."""
+    places = [directory, *(path for path in sorted(directory.glob("*/**")) if path.is_dir())]
+    return [path for path in places if ".venv" not in path.parts and find_spec(path) is not None]
+
+
 def locate(place: Path) -> Path:
     """The spec a user means by a directory inside a project, or by the spec file itself."""
     place = place.resolve()

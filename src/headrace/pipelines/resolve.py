@@ -22,8 +22,9 @@ from headrace.pipelines.declared import Query
 from headrace.pipelines.elements import TopicFlow
 from headrace.pipelines.errors import PipelineError, Problem
 from headrace.pipelines.graph import Graph
-from headrace.pipelines.spark_errors import condition_of, parameters_of, sentence
+from headrace.pipelines.spark_errors import sentence
 from headrace.pipelines.tables import Tables, quoted_name
+from headrace.streaming.spark_errors import condition_of, parameters_of
 
 _TABLE_IN_PLAN = re.compile(r"SubqueryAlias spark_catalog\.[\w]+\.(\w+)")
 

@@ -1,4 +1,4 @@
-"""Runs the flows of a project as Spark queries until they are done or told to stop.
+"""Runs the flows of a project as Spark queries until they are done or stopped.
 
 The runner owns the queries: it starts them over their checkpoints, starts one again when the cluster was away for
 a while, and ends all of them when one cannot go on.
@@ -22,16 +22,14 @@ from headrace.pipelines.checkpoints import Checkpoints
 from headrace.pipelines.context import Run
 from headrace.pipelines.elements import TopicFlow
 from headrace.pipelines.errors import PipelineError
-from headrace.pipelines.progress import FlowStatus, Meter, waits_for_the_clock
+from headrace.pipelines.progress import FlowState, FlowStatus, Meter, waits_for_the_clock
 from headrace.pipelines.resolve import Step
 from headrace.pipelines.settling import settle
 from headrace.pipelines.source import group_of
-from headrace.pipelines.spark_errors import is_busy, is_transient, sentence
+from headrace.pipelines.spark_errors import sentence
 from headrace.pipelines.tables import Tables, quoted_name
-from headrace.spark.retrying import delay
-
-_PATIENCE_WHILE_BUSY = 12
-"""A run waits this many times longer for its own machine than for a cluster: it only has to be quiet for a moment."""
+from headrace.streaming.restarts import Restarts
+from headrace.streaming.starts import Starts, is_starting
 
 
 class FlowFailed(PipelineError):
@@ -44,14 +42,12 @@ class Flight:
 
     step: Step
     meter: Meter
+    restarts: Restarts
     group: str | None  # where it commits how far it is
     query: Any = None
     query_id: str | None = None  # of the last query that wrote to a topic
     was_cut_short: bool = False  # it had caught up, and Spark would not have ended it
     work: Future[None] | None = None  # a materialized view being computed
-    failures: int = 0  # since the last batch that was completed
-    failing_since: float = 0.0
-    again_at: float = 0.0
     fresh_at: float = 0.0  # when a materialized view was computed last
 
     @property
@@ -60,12 +56,7 @@ class Flight:
 
     @property
     def is_done(self) -> bool:
-        return self.status.state == "done"
-
-    @property
-    def is_setting_out(self) -> bool:
-        """Whether Spark is still starting the Python processes that the query's sources need."""
-        return self.query is not None and self.query.status["message"].startswith("Initializing")
+        return self.status.state is FlowState.DONE
 
 
 @dataclass(slots=True)
@@ -79,6 +70,7 @@ class Runner:
     refresh: float = 60.0
     patience: float = 300.0
     flights: list[Flight] = field(init=False)
+    _starts: Starts = field(init=False, default_factory=Starts)
     _lags: LagWatch = field(init=False)
     _batches: ThreadPoolExecutor = field(init=False)
 
@@ -90,6 +82,7 @@ class Runner:
                     FlowStatus(step.name, step.writes(self.run)),
                     isinstance(step.flow, TopicFlow) and step.flow.letters,
                 ),
+                Restarts(self.patience),
                 group_of(self.run, step.name) if step.topics and step.rows.isStreaming else None,
             )
             for step in self.steps
@@ -121,8 +114,8 @@ class Runner:
         finally:  # also when Spark is gone
             for flight in self.flights:
                 flight.query = None
-                if flight.status.state not in ("done", "failed"):
-                    flight.status.state = "stopped"
+                if not flight.status.is_over:
+                    flight.status.become(FlowState.STOPPED)
             self._batches.shutdown(cancel_futures=True)
             self._lags.close()
             for flight in self.flights:
@@ -139,7 +132,8 @@ class Runner:
             is_active = flight.query.isActive  # asked first, so that the last batch is counted, too
             reports = flight.query.recentProgress
             if flight.meter.take(reports):
-                flight.failures, flight.status.error = 0, None
+                flight.restarts.got_something_done()
+                flight.status.error = None
             if is_active and self.once and waits_for_the_clock(reports):
                 flight.was_cut_short = True
                 flight.query.stop()
@@ -151,7 +145,7 @@ class Runner:
         elif flight.work is not None:
             if flight.work.done():
                 self._computed(flight)
-        elif time.monotonic() >= flight.again_at and self._may_start(flight):
+        elif flight.restarts.is_due and self._may_start(flight):
             try:
                 self._start(flight)
             except PySparkException as error:
@@ -161,9 +155,10 @@ class Runner:
         """Spark itself waits for a cluster that is away, and for its Python processes, without a word."""
         absence = f"the cluster at {self.run.bootstrap} does not answer"
         if flight.group is not None and self._lags.is_cluster_away:
-            flight.status.state, flight.status.error = "waiting", absence
+            flight.status.become(FlowState.WAITING)
+            flight.status.error = absence
             return
-        flight.status.state = "starting" if flight.is_setting_out else "running"
+        flight.status.become(FlowState.STARTING if is_starting(flight.query) else FlowState.RUNNING)
         if flight.status.error == absence:
             flight.status.error = None
 
@@ -172,9 +167,9 @@ class Runner:
             flight.status.take_lag(self._lags.lag(flight.group))
 
     def _may_start(self, flight: Flight) -> bool:
-        """One after the other, for Spark gives a source's process ten seconds to start, however busy the machine is.
-        Once: after the flows that feed it are done, so that one run carries everything through."""
-        if any(other.is_setting_out for other in self.flights):
+        """One after the other (see streaming/starts.py). Once: after the flows that feed it are done, so that one run carries
+        everything through."""
+        if self._starts.is_one_under_way:
             return False
         feeders = [other for other in self.flights if self._feeds(other.step, flight.step)]
         if self.once:
@@ -191,7 +186,7 @@ class Runner:
         step = flight.step
         if isinstance(step.target, MaterializedView):
             flight.work = self._batches.submit(_compute, step)
-            flight.status.state = "running"
+            flight.status.become(FlowState.RUNNING)
             return
         self.checkpoints.remember(step)
         writer = step.rows.writeStream.queryName(step.name).outputMode(step.mode)
@@ -201,14 +196,15 @@ class Runner:
         else:
             writer = writer.trigger(processingTime=f"{round(self.interval * 1000)} milliseconds")
         if isinstance(step.target, Sink) and step.mode != "append":
-            flight.query = writer.foreachBatch(_written_by_batch(step.target)).start()
+            query = writer.foreachBatch(_written_by_batch(step.target)).start()
         elif isinstance(step.target, Sink):
-            flight.query = writer.format(step.target.format).options(**step.target.options).start()
+            query = writer.format(step.target.format).options(**step.target.options).start()
         else:
             assert isinstance(step.target, TableOutput)
-            flight.query = writer.toTable(quoted_name(step.target.name))
-        flight.query_id = str(flight.query.id) if isinstance(step.target, Sink) else None
-        flight.status.state = "starting"
+            query = writer.toTable(quoted_name(step.target.name))
+        flight.query = self._starts.started(query)
+        flight.query_id = str(query.id) if isinstance(step.target, Sink) else None
+        flight.status.become(FlowState.STARTING)
 
     def _ended(self, flight: Flight) -> None:
         error = flight.query.exception()
@@ -216,18 +212,13 @@ class Runner:
         if error is None:
             if not self.once:
                 raise FlowFailed(f"Flow '{flight.step.name}' was stopped from outside.")
-            flight.status.state = "done"
+            flight.status.become(FlowState.DONE)
             return
         flight.status.error = sentence(error)
-        now = time.monotonic()
-        flight.failing_since = flight.failing_since if flight.failures else now
-        patience = self.patience * (_PATIENCE_WHILE_BUSY if is_busy(error) else 1)
-        if not is_transient(error) or now - flight.failing_since > patience:
+        if flight.restarts.after(str(error)) is None:
             raise self._failed(flight, "failed", error)
-        flight.status.state = "waiting"
+        flight.status.become(FlowState.WAITING)
         flight.status.restarts += 1
-        flight.again_at = now + delay(flight.failures)
-        flight.failures += 1
 
     def _computed(self, flight: Flight) -> None:
         assert flight.work is not None
@@ -236,10 +227,11 @@ class Runner:
         if error is not None:
             raise self._failed(flight, "failed", error)
         flight.fresh_at = time.monotonic()
-        flight.status.state = "done" if self.once else "fresh"
+        flight.status.become(FlowState.DONE if self.once else FlowState.FRESH)
 
     def _failed(self, flight: Flight, how: str, error: BaseException) -> FlowFailed:
-        flight.status.state, flight.status.error = "failed", sentence(error)
+        flight.status.become(FlowState.FAILED)
+        flight.status.error = sentence(error)
         return FlowFailed(f"Flow '{flight.step.name}' {how}: {flight.status.error}")
 
 

@@ -5,60 +5,47 @@ One run per project and version holds the lock; `status`, `stop` and `list` only
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from headrace.pipelines.errors import PipelineError
-from headrace.replacing import replace_file
+from headrace.streaming.run_files import RunFiles, RunningElsewhere
 
 _DIRECTORY = ".headrace"
+_LIVE = ("starting", "running")
 
 
-@dataclass(frozen=True, slots=True)
 class RunState:
     """The files of one version of one project."""
 
-    root: Path
-    version: str | None = None
+    def __init__(self, root: Path, version: str | None = None) -> None:
+        self.version = version
+        name, home = version or "current", root / _DIRECTORY
+        self._report = home / f"{name}.json"
+        self._files = RunFiles(home / f"{name}.lock", self._report, home / f"{name}.stop")
 
-    @property
-    def _base(self) -> str:
-        return str(self.root / _DIRECTORY / (self.version or "current"))
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> None:
         """Be the one run of this version; refused when another is alive."""
-        (self.root / _DIRECTORY).mkdir(exist_ok=True)
-        with open(self._base + ".lock", "w") as lock:
-            if not _taken(lock):
-                raise PipelineError(
-                    f"This pipeline is already running (pid {self.read().get('pid', 'unknown')}); "
-                    "stop it with 'headrace pipeline stop'."
-                )
-            Path(self._base + ".stop").unlink(missing_ok=True)
-            yield
+        try:
+            self._files.hold()
+        except RunningElsewhere:
+            pid = self._files.pid or self.read().get("pid", "unknown")
+            raise PipelineError(
+                f"This pipeline is already running (pid {pid}); stop it with 'headrace pipeline stop'."
+            ) from None
+
+    def release(self) -> None:
+        self._files.release()
 
     @property
     def is_alive(self) -> bool:
-        try:
-            with open(self._base + ".lock") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True
-        return False
+        return self._files.is_alive
 
     def write(self, name: str, state: str, flows: list[dict[str, object]], **more: object) -> None:
-        text = json.dumps(
+        self._files.report(
             {
                 "pipeline": name,
                 "version": self.version,
@@ -70,43 +57,34 @@ class RunState:
                 "flows": flows,
             }
         )
-        replace_file(Path(self._base + ".json"), text, durable=False)
 
     def read(self) -> dict[str, Any]:
         """The last numbers, with what is true now: a run that died says so."""
         try:
-            found: dict[str, Any] = json.loads(Path(self._base + ".json").read_text())
-        except FileNotFoundError:
-            return {"state": "never run", "version": self.version, "flows": []}
+            found = self._files.last_report()
         except ValueError:  # a power cut: the numbers are gone, and nothing depends on them
             return {
                 "state": "running" if self.is_alive else "died",
                 "version": self.version,
                 "flows": [],
-                "error": f"{self._base}.json is damaged; the next run writes it anew.",
+                "error": f"{self._report} is damaged; the next run writes it anew.",
             }
-        if found["state"] in ("starting", "running") and not self.is_alive:
+        if found is None:
+            return {"state": "never run", "version": self.version, "flows": []}
+        if found["state"] in _LIVE and not self.is_alive:
             found["state"] = "died"
         return found
 
     def ask_to_stop(self) -> None:
-        Path(self._base + ".stop").touch()
+        self._files.ask_to_stop()
 
     @property
     def is_asked_to_stop(self) -> bool:
-        return Path(self._base + ".stop").exists()
+        return self._files.is_asked_to_stop
 
-
-def _taken(lock: TextIO) -> bool:
-    """Take a lock that nobody has for longer than a look at it takes."""
-    for _ in range(10):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            time.sleep(0.02)
-        else:
-            return True
-    return False
+    def wait_until_over(self, seconds: float) -> bool:
+        """False when it still runs after so long."""
+        return self._files.wait_until_over(seconds)
 
 
 def versions(root: Path) -> list[RunState]:

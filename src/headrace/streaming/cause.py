@@ -16,7 +16,7 @@ _MESSAGE_ENDS = re.compile(
     r"|JVM stacktrace:|\s*SQLSTATE: |=== |.*" + re.escape(_TRACEBACK)
 )
 _WRAPPERS = ("py4j.", "pyspark.errors.exceptions.captured.")
-_QUERY = "=== Streaming Query ==="
+QUERY = "=== Streaming Query ==="
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Cause:
 def cause_in(text: str) -> Cause | None:
     """The innermost exception of the Python tracebacks in the text, one of Headrace's own if there is any; None without
     a traceback."""
-    found = [cause for cause in _causes(text.partition(_QUERY)[0]) if not cause.module.startswith(_WRAPPERS)]
+    found = [cause for cause in _causes(text.partition(QUERY)[0]) if not cause.module.startswith(_WRAPPERS)]
     ours = [cause for cause in found if cause.is_ours]
     return next(reversed(ours or found), None)
 

@@ -5,12 +5,13 @@ is not there for a minute, and say so only in its log.
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from headrace.pipelines.errors import PipelineError
+from headrace.streaming.errors import SparkDidNotStart
 
+LOCAL = "local[*]"
+"""The master when nobody names one."""
 _ADDRESS = r"(?:\[[\da-fA-F:]+\]|[^:,/\s]+):\d{1,5}"
 _KNOWN = re.compile(
     r"local(?:\[(?:\*|[1-9]\d*)(?:\s*,\s*[1-9]\d*)?\])?|local-cluster\[[\d\s,]+\]|yarn|k8s://.+"
@@ -23,10 +24,6 @@ _CAUSE = re.compile(r'^(?:Exception in thread "main"|:) [\w.$]+: (?P<cause>.+)$'
 _NO_JAVA = re.compile(
     r"(?P<cause>\S*java: (?:No such file or directory|command not found|not found)|JAVA_HOME is not set)"
 )
-
-
-class SparkDidNotStart(PipelineError):
-    """There is no session, for a reason that is not the pipeline's."""
 
 
 def check_master(master: str) -> None:
@@ -53,6 +50,8 @@ def why(error: Exception, log: Path) -> SparkDidNotStart:
 
 
 def _find_one(addresses: Sequence[str]) -> None:
+    import socket
+
     reasons = []
     for address in addresses:
         host, _, port = address.rpartition(":")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from headrace.spark.interpreter import use, worker_python
-from headrace.spark.retrying import delay
+from headrace.streaming.interpreter import use, worker_python
+from headrace.streaming.restarts import delay
 
 LIB = Path(pyspark.__path__[0]) / "python" / "lib"
 SHOW = "import os, sys, pyspark; print(pyspark.__file__); print(sys.pycache_prefix); print(os.environ['PYTHONPATH'])"
