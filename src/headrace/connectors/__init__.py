@@ -1,6 +1,6 @@
 """Connectors: data into topics and out of them, declared in a TOML file and run on Spark.
 
-The names below are for people who write their own: docs/connectors.md shows how.
+`run` runs them from a program; the other names are for people who write their own. docs/connectors.md shows both.
 """
 
 from headrace.connectors.base import (
@@ -16,6 +16,7 @@ from headrace.connectors.base import (
     SparkSource,
 )
 from headrace.connectors.errors import ConfigError, ConnectorError, Rejected, Unavailable
+from headrace.connectors.running import run
 from headrace.connectors.settings import Seconds, setting
 from headrace.connectors.topic import METADATA
 
@@ -36,5 +37,6 @@ __all__ = [
     "Source",
     "SparkSource",
     "Unavailable",
+    "run",
     "setting",
 ]

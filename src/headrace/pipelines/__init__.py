@@ -9,6 +9,7 @@
 
 from headrace.pipelines.errors import PipelineError
 from headrace.pipelines.expectations import Expectation, expect
+from headrace.pipelines.running import run
 from headrace.pipelines.topics import Table, Topic, table, topic
 
-__all__ = ["Expectation", "PipelineError", "Table", "Topic", "expect", "table", "topic"]
+__all__ = ["Expectation", "PipelineError", "Table", "Topic", "expect", "run", "table", "topic"]
