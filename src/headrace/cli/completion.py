@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.cli.failure import Failure
-from headrace.cli.options import DEFAULT_BOOTSTRAP
+from headrace.link import DEFAULT_BOOTSTRAP
 
 
 def topics(given: Mapping[str, Any], incomplete: str) -> list[str]:

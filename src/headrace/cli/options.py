@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from headrace.cli.failure import Misuse
-
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+from headrace.link import DEFAULT_BOOTSTRAP as DEFAULT_BOOTSTRAP
 
 
 def complete_topic(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -16,11 +16,11 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from headrace.client.dead_letters import SUFFIX
+from headrace.link import DEFAULT_BOOTSTRAP
 from headrace.pipelines.errors import PipelineError
 
 SETTING = "spark.headrace."
 BOOTSTRAP = SETTING + "bootstrap.servers"
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 
 @dataclass(frozen=True, slots=True)

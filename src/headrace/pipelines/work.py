@@ -12,8 +12,9 @@ from pathlib import Path
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
+from headrace.link import DEFAULT_BOOTSTRAP
 from headrace.nearest import nearest
-from headrace.pipelines.context import BOOTSTRAP, DEFAULT_BOOTSTRAP, Run, Start
+from headrace.pipelines.context import BOOTSTRAP, Run, Start
 from headrace.pipelines.errors import BadArgument, Problem, ProjectBroken
 from headrace.pipelines.pipeline import Pipeline, prepare
 from headrace.pipelines.progress import FlowStatus

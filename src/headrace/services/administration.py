@@ -14,11 +14,11 @@ from typing import Literal, ParamSpec, TypeVar
 from confluent_kafka import KafkaException
 
 from headrace.client import Admin, ClientError, TopicPartition
+from headrace.link import DEFAULT_BOOTSTRAP
 from headrace.services.bootstrap import service
 from headrace.services.hessian2 import Int, Long, java_class
 from headrace.services.interface import interface
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 _TIMEOUT_MS = 10_000
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,7 +18,6 @@ from pyspark.sql.datasource import (
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
-from pyspark.sql.types import StructType
 
 from headrace.link.cluster import shared_cluster
 from headrace.link.errors import BrokerUnavailable
@@ -58,29 +57,6 @@ class WrittenInTransaction(WriterCommitMessage):
     identity: Identity | None
     repeated: bool
     """Another attempt of the task may have left a transaction open."""
-
-
-def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-    if overwrite:
-        raise SettingsError(
-            "Save mode Overwrite not allowed for Kafka: a topic is only ever appended to. Use mode('append')."
-        )
-    if str({name.lower(): value for name, value in options.items()}.get("exactlyonce")).lower() == "true":
-        from headrace.spark.sink_foreach import ForeachBatchWriter
-
-        return ForeachBatchWriter(stream_writer(options, schema, overwrite, None))
-    return BatchWriter(WriteOptions.of(options, schema, streaming=False))
-
-
-def stream_writer(
-    options: Mapping[str, str], schema: StructType, overwrite: bool, instance: str | None
-) -> StreamWriter:
-    """`overwrite` is Spark's word for output mode complete: each batch appends the whole result.
-
-    `instance` is the same for all commits and aborts of one start of a query, and for nothing else; None where there is
-    a new one for every batch.
-    """
-    return StreamWriter(WriteOptions.of(options, schema, streaming=True), instance)
 
 
 _runs: dict[str, tuple[str, str]] = {}

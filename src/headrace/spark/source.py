@@ -67,12 +67,12 @@ class HeadraceSource(DataSource):
         return StreamReader(ReadOptions.of(self.options, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from headrace.spark.sink import batch_writer
+        from headrace.spark.sink_writers import batch_writer
 
         return batch_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from headrace.spark.sink import stream_writer
+        from headrace.spark.sink_writers import stream_writer
 
         return stream_writer(self.options, schema, overwrite, self._instance)
 
