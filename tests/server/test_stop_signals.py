@@ -36,6 +36,34 @@ def test_a_signal_that_comes_later_is_heeded():
         asyncio.run(asked())
 
 
+def test_a_signal_that_came_while_a_command_imported_reaches_what_has_taken_it_over_since(tmp_path):
+    (tmp_path / "told_while_imported.py").write_text(
+        "import os, signal\n"
+        "from headrace.server.stop_signals import StopSignals\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "signals = StopSignals().__enter__()\n"
+    )
+    program = """
+import asyncio, sys
+from headrace.cli import frame
+
+async def until_told(signals):
+    await asyncio.wait_for(signals.event().wait(), 60)
+    await asyncio.sleep(0.1)
+
+def action():
+    from told_while_imported import signals
+    asyncio.run(until_told(signals))
+    return 0
+
+sys.exit(frame.run(action))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("moment", range(8))
 def test_a_broker_ends_at_whatever_moment_of_its_start_it_is_told_to(tmp_path, moment):
     command = [sys.executable, "-m", "headrace.cli", "up", "--listen", "127.0.0.1:0", "--data", str(tmp_path)]
