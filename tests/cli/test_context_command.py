@@ -78,6 +78,12 @@ def test_a_command_talks_to_the_cluster_that_its_context_names(run, two, bootstr
     assert "only-there" not in run("--context", "here", "kafka", "topics", "--list").lines
 
 
+def test_a_tutorial_of_zookeeper_times_means_this_machine_and_no_context(run, two):
+    assert run("context", "use", "there").code == 0
+    ran = run("kafka", "topics", "--zookeeper", "localhost:2181", "--list")
+    assert "Going on with the broker at 127.0.0.1:9092." in ran.err
+
+
 def test_a_context_brings_its_client_settings_and_a_file_wins_over_them(run, bootstrap, tmp_path):
     run("context", "add", "c", "-b", bootstrap, "--property", "security.protocol=SASL_PLAINTEXT",
         "--property", "sasl.mechanism=PLAIN", "--property", "sasl.jaas.config=com.acme.PlainLoginModule required "

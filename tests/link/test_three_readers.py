@@ -259,6 +259,7 @@ def test_a_removed_setting_is_refused_by_the_client_and_noted_by_the_others(
 
 
 TLS = {"security.protocol": "SSL"}
+LOGIN = {"security.protocol": "SASL_SSL"}
 
 
 @pytest.mark.parametrize(
@@ -289,19 +290,21 @@ def test_logins_and_certificates_are_read_alike(properties: dict[str, str], expe
     ("properties", "sentence"),
     [
         (
-            {"sasl.jaas.config": "com.acme.Own required;"},
+            {**LOGIN, "sasl.jaas.config": "com.acme.Own required;"},
             "Own, which is Java code; use PLAIN, SCRAM or GSSAPI",
         ),
-        ({"sasl.jaas.config": "what?"}, "sasl.jaas.config cannot be read"),
-        ({"ssl.truststore.location": "/t.jks"}, "the trust store /t.jks is JKS; write it as PEM"),
-        ({"ssl.truststore.location": "/t.p12"}, "the trust store /t.p12 is PKCS12; write it as PEM"),
+        ({**LOGIN, "sasl.jaas.config": "what?"}, "sasl.jaas.config cannot be read"),
+        ({**TLS, "ssl.truststore.location": "/t.jks"}, "the trust store /t.jks is JKS; write it as PEM"),
+        ({**TLS, "ssl.truststore.location": "/t.p12"}, "the trust store /t.p12 is PKCS12; write it as PEM"),
         (
-            {"ssl.keystore.location": "/k", "ssl.keystore.type": "JKS"},
+            {**TLS, "ssl.keystore.location": "/k", "ssl.keystore.type": "JKS"},
             "the key store /k is JKS; convert it .keytool -importkeystore",
         ),
-        ({"ssl.keystore.key": "K"}, "ssl.keystore.certificate.chain and .*ssl.keystore.key belong together"),
+        (
+            {**TLS, "ssl.keystore.key": "K"},
+            "ssl.keystore.certificate.chain and .*ssl.keystore.key belong together",
+        ),
         ({"buffer.memory": "lots"}, "buffer.memory is 'lots': it must be a number of bytes"),
-        ({"partition.assignment.strategy": "com.acme.Own"}, "the assignor com.acme.Own is Java code"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
 )
@@ -312,6 +315,40 @@ def test_what_cannot_be_honoured_is_refused_alike_and_in_one_sentence(
         with pytest.raises(ERRORS, match=sentence) as refused:
             reader(properties)
         assert "\n" not in str(refused.value)
+
+
+def test_an_assignor_in_java_is_refused_where_there_are_assignors() -> None:
+    own = {"partition.assignment.strategy": "com.acme.Own"}
+    for reader in (by_client, by_commands):
+        with pytest.raises(ERRORS, match=r"the assignor com\.acme\.Own is Java code"):
+            reader(own)
+    assert by_spark(own) == own
+
+
+@pytest.mark.parametrize(
+    "unused",
+    [
+        {"ssl.truststore.location": "/t.jks"},
+        {"sasl.jaas.config": "com.acme.Own required;"},
+        {"security.protocol": "SSL", "sasl.jaas.config": "what?"},
+        {"ssl.keystore.key": "K"},
+    ],
+)
+def test_spark_takes_a_job_with_settings_that_its_protocol_does_not_use(unused: dict[str, str]) -> None:
+    options = {f"kafka.{name}": value for name, value in {**SERVERS, **unused}.items()}
+    assert kafka_settings(options).login is None
+
+
+def test_the_login_module_of_somebodys_own_gives_name_and_password_to_plain() -> None:
+    login = {
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": 'com.acme.Own required username="ann" password=" s ";',
+    }
+    for reader in READERS:
+        assert {"sasl.username": "ann", "sasl.password": " s "}.items() <= reader({**LOGIN, **login}).items()
+    options = {f"kafka.{name}": value for name, value in {**SERVERS, **LOGIN, **login}.items()}
+    assert (found := kafka_settings(options).login) is not None
+    assert found.password == " s "
 
 
 def test_a_pkcs12_key_store_is_for_librdkafka_alone() -> None:

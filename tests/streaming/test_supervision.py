@@ -121,3 +121,16 @@ def test_the_end_of_the_block_stops_it_and_its_own_error_is_the_one_to_see():
     with pytest.raises(ValueError, match="mine"), Run(work).in_background():
         raise ValueError("mine")
     assert work.calls[-2:] == [("stopped", None), "close"]
+
+
+def test_what_was_started_and_is_interrupted_before_it_is_supervised_is_stopped():
+    work = Counting()
+
+    def interrupted():
+        with Run(work) as run:
+            run.start()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert work.calls == ["start", ("stopped", None), "close"]

@@ -96,7 +96,8 @@ class _Terminate:
         self._borrowed: _Alarm | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if signal.getsignal(signal.SIGTERM) is not self:
+        in_charge: object = signal.getsignal(signal.SIGTERM)
+        if in_charge is not self:
             # The alarm of a signal that something else has taken over since, such as a broker's event loop: pass it on.
             self.give_back_the_alarm()
             signal.raise_signal(signal.SIGTERM)

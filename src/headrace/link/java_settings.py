@@ -117,9 +117,7 @@ JAVA_SETTINGS: Mapping[str, Fate] = {
     "partitioner.class": Converted(java_values.partitioner),
     "partitioner.ignore.keys": _NO_COUNTERPART,
     "transaction.timeout.ms": Same(),
-    "transaction.two.phase.commit.enable": Refused(
-        "asks for two-phase commit, which librdkafka does not have; leave it out."
-    ),
+    "transaction.two.phase.commit.enable": Converted(java_values.two_phase_commit),
     "transactional.id": Same(),
     "value.serializer": _JAVA_CODE,
     # Consumers.

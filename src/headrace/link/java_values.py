@@ -25,7 +25,9 @@ _PARTITIONERS = {
     "roundrobinpartitioner": "random",
 }
 _JKS_MAGIC = bytes.fromhex("feedfeed")
-_PEM_MAGIC = b"-----BEGIN "
+_DER_SEQUENCE = b"\x30"
+"""How a PKCS#12 store begins."""
+_BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _STORE_TYPES = {
     ".jks": "JKS",
     ".p12": "PKCS12",
@@ -70,7 +72,10 @@ def login(jaas: str, given: Given) -> dict[str, str]:
             '\'<module> required username="…" password="…";\'.'
         )
     module = match[1].rpartition(".")[2]
+    mechanism = given.settings.get("sasl.mechanism", given.settings.get("sasl.mechanisms", "")).upper()
     names = _JAAS_NAMES.get(module)
+    if names is None and mechanism in _BY_PASSWORD:
+        names = _JAAS_NAMES["PlainLoginModule"]  # somebody's own module, with the options of Kafka's
     if names is None:
         raise SettingsError(
             f"{given.named('sasl.jaas.config')} names the login module {module}, which is Java code; "
@@ -124,12 +129,21 @@ def _store_type(store: str, given: str | None, otherwise: str) -> str:
         return given.strip().upper()
     try:
         with open(store, "rb") as file:
-            start = file.read(4096)
+            start = file.read(4)
     except (OSError, ValueError):
         return _STORE_TYPES.get(store[-4:].lower(), otherwise)  # the client says why it cannot read the file
     if start.startswith(_JKS_MAGIC):
         return "JKS"
-    return "PEM" if _PEM_MAGIC in start else "PKCS12"
+    return "PKCS12" if start.startswith(_DER_SEQUENCE) else "PEM"
+
+
+def two_phase_commit(value: str, given: Given) -> dict[str, str]:
+    if value.strip().lower() == "true":
+        raise SettingsError(
+            f"{given.named('transaction.two.phase.commit.enable')} asks for two-phase commit, which librdkafka does "
+            "not have; leave it out."
+        )
+    return {}
 
 
 def endpoint_identification(value: str, given: Given) -> dict[str, str]:

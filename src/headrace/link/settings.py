@@ -7,19 +7,20 @@ by name.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from headrace.link.errors import SettingsError as SettingsError
 from headrace.link.tls import Tls
-from headrace.link.translation import translate
+from headrace.link.translation import Translation, translate
 from headrace.wire.sasl import MECHANISMS, Login
 
 log = logging.getLogger(__name__)
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_OWN = frozenset({"default.api.timeout.ms", "partitioner.class"})
+_OWN = frozenset({"default.api.timeout.ms", "partition.assignment.strategy", "partitioner.class"})
 """Read here, or none of a connection's business."""
+_VERBATIM = ("password", "username", "jaas.config", ".key", ".pem", ".certificates", ".chain", "secret")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,29 @@ class KafkaSettings:
         """From settings whose names begin with `prefix`, in any case; `purpose` ends the sentence when the brokers
         are not named."""
         given = {
-            name.lower().removeprefix(prefix): value.strip()
+            name.lower().removeprefix(prefix): value
             for name, value in options.items()
             if name.lower().startswith(prefix)
         }
-        translation = translate(given, own=_OWN, prefix=prefix)
+        translation = translate_for_protocol(given, _OWN, prefix)
         for note in translation.notes:
             log.warning("headrace: %s", note)
         return _Reader({"client.id": client_id, **translation.settings}, prefix).read(purpose)
+
+
+def translate_for_protocol(given: Mapping[str, str], own: Collection[str], prefix: str) -> Translation[str]:
+    """`translate`, except that a setting of TLS or SASL that the protocol does not use is never a reason to refuse: jobs carry
+    them along. Blanks around values go, unless they may be part of a name or a secret."""
+    tidy = {name: value if name.endswith(_VERBATIM) else value.strip() for name, value in given.items()}
+    try:
+        return translate(tidy, own=own, prefix=prefix)
+    except SettingsError:
+        protocol = tidy.get("security.protocol", "PLAINTEXT").upper()
+        unused = ("ssl.",) * (not protocol.endswith("SSL")) + ("sasl.",) * (not protocol.startswith("SASL"))
+        used = {name: value for name, value in tidy.items() if not name.startswith(unused)}
+        if len(used) == len(tidy):
+            raise
+        return translate(used, own=own, prefix=prefix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from headrace.link.settings import KafkaSettings
-from headrace.link.translation import translate
+from headrace.link.settings import KafkaSettings, translate_for_protocol
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +21,7 @@ _OWN = frozenset(
         "key.deserializer",
         "key.serializer",
         "max.request.size",
+        "partition.assignment.strategy",
         "partitioner.class",
         "value.deserializer",
         "value.serializer",
@@ -34,11 +34,9 @@ def current_options(given: Mapping[str, str]) -> dict[str, str]:
     """A job's options by names in lower case, those of Kafka under the names that librdkafka and this package know."""
     options = {name.lower(): value for name, value in given.items()}
     kafka = {
-        name.removeprefix(_PREFIX): options.pop(name).strip()
-        for name in list(options)
-        if name.startswith(_PREFIX)
+        name.removeprefix(_PREFIX): options.pop(name) for name in list(options) if name.startswith(_PREFIX)
     }
-    translation = translate(kafka, own=_OWN, prefix=_PREFIX)
+    translation = translate_for_protocol(kafka, _OWN, _PREFIX)
     for note in translation.notes:
         log.warning("headrace: %s", note)
     return options | {f"{_PREFIX}{name}": value for name, value in translation.settings.items()}

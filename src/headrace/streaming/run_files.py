@@ -42,10 +42,14 @@ class RunFiles:
         if not _taken(descriptor):
             os.close(descriptor)
             raise RunningElsewhere
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         self._held = descriptor
-        self._request.unlink(missing_ok=True)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+            self._request.unlink(missing_ok=True)
+        except OSError:
+            self.release()
+            raise
 
     @property
     def is_held(self) -> bool:

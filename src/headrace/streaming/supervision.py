@@ -57,6 +57,8 @@ class Run(Generic[Status]):
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
+        self._must_end = False
+        """Started, and not yet supervised: whoever closes it has to end it first."""
 
     # For everybody
 
@@ -68,10 +70,16 @@ class Run(Generic[Status]):
     def start(self) -> None:
         """Check and start everything in this thread; what is wrong is raised, and then nothing runs."""
         self._work.start()
+        self._must_end = True
 
     def close(self) -> None:
         """Let go of Spark and of the locks."""
-        self._work.close()
+        try:
+            if self._must_end:
+                self._must_end = False
+                self._work.end(Ending.STOPPED, None)
+        finally:
+            self._work.close()
 
     # In the caller's thread
 
@@ -82,6 +90,7 @@ class Run(Generic[Status]):
         ``stopping`` when it is stopped before it was done. Raises what it failed with."""
         ending = Ending.STOPPED
         error: Exception | None = None
+        self._must_end = False
         try:
             ending, error = self._until_it_ends(look)
         finally:
@@ -113,11 +122,12 @@ class Run(Generic[Status]):
         """Start, and go on in a thread; returns when everything is started."""
         try:
             self.start()
+            thread = threading.Thread(target=self._work_in_background, name="headrace-run", daemon=True)
+            thread.start()
         except BaseException:
             self.close()
             raise
-        self._thread = threading.Thread(target=self._work_in_background, name="headrace-run", daemon=True)
-        self._thread.start()
+        self._thread = thread
         return self
 
     @property

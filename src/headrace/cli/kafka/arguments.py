@@ -102,15 +102,16 @@ def _bootstrap(options: argparse.Namespace) -> str:
     named: str | None = options.bootstrap_server
     if named is not None:
         return named
-    default = from_environment() or in_use() or DEFAULT_BOOTSTRAP
+    chosen = from_environment()
     zookeeper: str | None = options.zookeeper
     if zookeeper is None:
-        return default
+        return chosen or in_use() or DEFAULT_BOOTSTRAP
     way_on = (
         "--zookeeper left Kafka's tools in 3.0, because clients speak to brokers only; use --bootstrap-server"
     )
     # An old tutorial means the cluster on this machine. Anything else might be the wrong one to act upon.
     if zookeeper.split(":")[0] in ("localhost", "127.0.0.1"):
-        note(f"{way_on}. Going on with the broker at {default}.")
-        return default
+        local = chosen or DEFAULT_BOOTSTRAP
+        note(f"{way_on}. Going on with the broker at {local}.")
+        return local
     raise Failure(f"{way_on} HOST:PORT with a broker of the cluster that {zookeeper} belongs to.")

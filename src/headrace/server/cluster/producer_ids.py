@@ -34,7 +34,8 @@ class ProducerIds:
         """(first id, how many) of a block that no other broker gets."""
         cluster = self._cluster
         if cluster.is_controller:
-            return await cluster.decide(allocate_producer_ids(cluster.broker_id, cluster.broker_epoch))
+            decision = allocate_producer_ids(cluster.broker_id, cluster.broker_epoch)
+            return await cluster.own_controller.decide(decision)
         request = AllocateProducerIdsRequest(cluster.broker_id, cluster.broker_epoch)
         reply = await cluster.ask_controller(request, ALLOCATE_VERSION)
         if reply.error_code:

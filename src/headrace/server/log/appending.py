@@ -261,6 +261,9 @@ class Appender:
             segment.append_span(records, span, config.index_interval_bytes)
         except OSError as error:
             raise self._life.write_failed(store, error) from None
+
+    def replay_span(self, store: LogStore, records: memoryview, span: list[BatchHeader]) -> None:
+        """Learn of producers and transactions what the batches say, once they are part of the log."""
         position = 0
         for header in span:
             if header.producer_id >= 0:

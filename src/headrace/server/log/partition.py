@@ -237,8 +237,10 @@ class PartitionLog:
         position = 0
         for span in appender.spans(store, headers):
             size = sum(header.size for header in span)
-            appender.write_span(store, records[position : position + size], span, self.log_end_offset)
+            written = records[position : position + size]
+            appender.write_span(store, written, span, self.log_end_offset)
             self.log_end_offset = span[-1].next_offset
+            appender.replay_span(store, written, span)
             position += size
         return AppendResult(
             headers[0].base_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset
