@@ -116,7 +116,7 @@ class AsyncProducer(Generic[K, V]):
             elif failure is not None:
                 future.set_exception(failure)
                 if failure.code in _TAKEN_BACK:
-                    future.exception()  # no news to whoever rolled back, so asyncio need not complain
+                    future.exception()  # the caller that rolled back knows it, so asyncio need not complain
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             metadata, failure = outcome(error, message)
@@ -239,7 +239,7 @@ class AsyncTransaction:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Whoever is cancelled here may close the producer next: the ending comes first.
+        # A caller cancelled here may close the producer next: end the transaction first.
         await to_the_end(self._end(kind, error, trace))
 
     async def _end(

@@ -1,6 +1,6 @@
 """One at a time in the whole cluster: a turn is a membership in a group, held by the member that has partition 0.
 
-Whoever holds it does not poll, so a newcomer's rebalance waits until it leaves. A holder that dies is dropped after
+The holder does not poll, so a newcomer's rebalance waits until it leaves. A holder that dies is dropped after
 its session timeout.
 """
 

@@ -58,7 +58,7 @@ class LagWatch:
             try:
                 lag = monitor.measure(group)
             except ClientError as error:
-                self._found.pop(group, None)  # whoever works for the group will say what is wrong
+                self._found.pop(group, None)  # the group's own runner reports what is wrong
                 # librdkafka's own codes are negative: the cluster has said nothing.
                 self._is_away = isinstance(error, BrokerError) and error.code < 0
                 continue

@@ -182,7 +182,7 @@ class ProducerCore(Generic[K, V]):
             self._closed.set()
             if threading.current_thread() is not self._poller:
                 self._poller.join()
-            # For what a thread handed over just before; whoever comes later sees that nobody polls any more.
+            # For records that a thread handed over just before; later ones find the producer closed.
             self.librdkafka.flush(patience)
 
     def abandon(self) -> None:
@@ -337,7 +337,7 @@ def _serve(librdkafka: confluent_kafka.Producer, closed: threading.Event) -> Non
         try:
             librdkafka.poll(_POLL_SECONDS)
         except KafkaException as fatal:
-            # The producer is fenced or broken for good; whoever uses it next is told.
+            # The producer is fenced or broken for good; its next use raises the reason.
             log.warning("%s", explain(kafka_error(fatal)))
             closed.wait(_POLL_SECONDS)
 

@@ -1,7 +1,7 @@
 """Topics as elements of Spark Declarative Pipelines: a sink for what is written, a temporary view for what is
 read, a flow between them, and one flow for the dead letters of each topic that is read.
 
-Whoever runs the project, `spark-pipelines` or `headrace pipeline`, gets the same elements.
+`spark-pipelines` and `headrace pipeline` get the same elements.
 """
 
 from __future__ import annotations

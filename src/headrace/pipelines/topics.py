@@ -118,7 +118,7 @@ class Topic(DeclaredTopic):
             )
         self._is_asked = True
         try:
-            with asking(f"{self.name} schema"):  # what its flow reads is not read by whoever asks
+            with asking(f"{self.name} schema"):  # asking for the schema does not run its flow
                 return self._flows[0]().drop(RECORD).schema
         finally:
             self._is_asked = False

@@ -1,4 +1,4 @@
-"""Committing a batch of a streaming query exactly once, whoever does it and however often.
+"""Committing a batch of a streaming query exactly once, however often and by however many drivers it is tried.
 
 1. Look into the ledger: a batch that is recorded is finished, and the new rows are aborted.
 2. See that every transaction is still open; record the list; if another run recorded the batch first, it has won.

@@ -89,7 +89,7 @@ class Transactions:
         return connection.offer.features.get(FEATURE, 0) >= IMPLICIT
 
     def begin(self, transactional_id: str, timeout_ms: int) -> Identity:
-        """Take the id over: whoever had it before is fenced, and its open transaction aborted."""
+        """Take the id over: its previous producer is fenced, and its open transaction aborted."""
         return self.take_over([transactional_id], timeout_ms)[transactional_id]
 
     def take_over(self, transactional_ids: Iterable[str], timeout_ms: int) -> dict[str, Identity]:
@@ -111,7 +111,7 @@ class Transactions:
         }
 
     def fence(self, transactional_ids: Iterable[str]) -> None:
-        """Abort what is open under these ids, and let whoever began it end nothing any more."""
+        """Abort what is open under these ids, and fence the producers that began it."""
         self.take_over(transactional_ids, _FENCING_TIMEOUT_MS)
 
     def add_partitions(self, identity: Identity, partitions: Iterable[tuple[str, int]]) -> None:
@@ -182,7 +182,7 @@ class Transactions:
         return found
 
     def open_ids(self, prefix: str, patience: float | None = None) -> list[str]:
-        """Transactional ids with this beginning whose transactions are open, whoever coordinates them."""
+        """Transactional ids with this beginning whose transactions are open, on all coordinators."""
         return self._cluster.retry(
             "list the open transactions", lambda: self._open_ids(prefix), patience=patience
         )

@@ -1,6 +1,6 @@
 """What a run leaves on this machine: a lock while it lives, its last report, and a request to stop.
 
-Whoever looks at a run or stops it needs these files only, and no Spark. The lock belongs to the process, so it is gone
+Commands that show or stop a run need only these files, and no Spark. The lock belongs to the process, so it is gone
 when the process is, however it ended.
 """
 
@@ -68,7 +68,7 @@ class RunFiles:
     def report(self, facts: Mapping[str, Any]) -> None:
         replace_file(self._report, json.dumps(facts), durable=False)
 
-    # Whoever looks at it
+    # Other processes
 
     def last_report(self) -> dict[str, Any] | None:
         """None when there was none; ValueError when a power cut has damaged it."""

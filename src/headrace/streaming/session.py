@@ -66,7 +66,7 @@ class Session:
 
     def be_active(self) -> None:
         """Be the session of this thread, if there is one: only there Spark finds data sources in Python, and a new thread has
-        none. Whoever starts queries calls it before."""
+        none. Call it before starting queries."""
         if self._spark is not None and self._thread != threading.get_ident():
             kind = type(self._spark)
             kind._get_j_spark_session_class(self._spark._jvm).setActiveSession(self._spark._jsparkSession)

@@ -58,7 +58,7 @@ class Run(Generic[Status]):
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._must_end = False
-        """Started, and not yet supervised: whoever closes it has to end it first."""
+        """Started, and not yet supervised: closing it has to end it first."""
 
     # For everybody
 

@@ -1,6 +1,6 @@
 """Requests that go wrong when a test says so: dropped, answered but unheard, delayed, refused.
 
-A fault waits for the next requests of one API, whoever sends them, and is used up by them. What one broker says to
+A fault waits for the next requests of one API, from any client, and is used up by them. What one broker says to
 another is spared unless a test asks for it.
 """
 

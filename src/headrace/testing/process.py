@@ -34,7 +34,7 @@ class BrokerProcess:
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         errors = (self.data.parent / f"{self.data.name}.stderr").open("a")
-        # In a group of its own: a Ctrl-C at the terminal is for whoever started it, and they still need it to end well.
+        # In a group of its own: a Ctrl-C at the terminal is for the program that started it, which stops the broker in order.
         self.process = start_on_leash(
             command, stdout=subprocess.PIPE, stderr=errors, text=True, process_group=0
         )

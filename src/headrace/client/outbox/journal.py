@@ -1,6 +1,6 @@
 """Files of length, CRC-32C and payload: append, read back, and find the true end after a crash.
 
-A torn last entry is cut off: whoever wrote it was never told that it is safe. A damaged entry before the
+A torn last entry is cut off: its writer never got a confirmation. A damaged entry before the
 end is an error, because something that was safe is not any more.
 """
 

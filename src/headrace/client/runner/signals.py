@@ -1,6 +1,6 @@
-"""SIGTERM and SIGINT end what runs, in good order: every runner of the process, and whoever listened before.
+"""SIGTERM and SIGINT end what runs, in good order: every runner of the process, and the handler installed before.
 
-Signals reach the main thread only; a runner in another thread is stopped by whoever started it.
+Signals reach the main thread only; a runner in another thread is stopped by the code that started it.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class HttpEndpoint(Service):
 
 
 class Listening(Running):
-    """uvicorn in a thread; its main thread belongs to whoever started it."""
+    """uvicorn in a thread; the main thread stays with the program."""
 
     def __init__(self, name: str, settings: EndpointSettings, gateway: Gateway) -> None:
         host, _, port = settings.listen.rpartition(":")
