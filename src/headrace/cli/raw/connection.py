@@ -27,7 +27,9 @@ class BrokerConnection:
         except SettingsError as error:
             raise Failure(str(error)) from None
         except KafkaError as error:
-            raise Failure(f"{error} Check sasl.* and ssl.* in --command-config.") from None
+            raise Failure(
+                f"{error} Check the client settings sasl.* and ssl.*, in --command-config or the context."
+            ) from None
         except BrokerUnavailable as error:
             raise _unreachable(error) from None
 
