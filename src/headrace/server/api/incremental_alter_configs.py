@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from headrace.server.api.broker_loggers import alter_loggers
 from headrace.server.api.config_permissions import changeable
+from headrace.server.api.config_requests import change
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
 from headrace.server.cluster.config_changes import ConfigOp, OpType
 from headrace.server.cluster.decisions import incremental_alter_configs
-from headrace.server.cluster.image import ConfigResource, ResourceType
+from headrace.server.cluster.image import ResourceType
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -30,12 +31,8 @@ async def handle(
     response = IncrementalAlterConfigsResponse()
     if request.resources or not denied:
         response = await _alter_where_it_belongs(context, request)
-    response.responses += [_denied(asked, error) for asked, error in denied]
+    response.responses += [_result(asked, error) for asked, error in denied]
     return response
-
-
-def _denied(asked: AlterConfigsResource, error: KafkaError) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(error.code, error.message, asked.resource_type, asked.resource_name)
 
 
 async def _alter_where_it_belongs(
@@ -56,44 +53,18 @@ async def _alter_at_controller(
 async def _alter(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    named = [(asked.resource_type, asked.resource_name) for asked in request.resources]
-    errors: dict[int, KafkaError | None] = {}
-    wanted: dict[ConfigResource, list[ConfigOp]] = {}
-    positions: dict[ConfigResource, int] = {}
-    for position, asked in enumerate(request.resources):
-        try:
-            if named.count(named[position]) > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            ops = _ops(asked)
-            resource = read_resource(asked.resource_type, asked.resource_name)
-            if resource.type is ResourceType.BROKER_LOGGER:
-                alter_loggers(context.engines.broker_id, resource.name, ops, request.validate_only)
-                errors[position] = None
-            else:
-                wanted[resource] = ops
-                positions[resource] = position
-        except KafkaError as error:
-            errors[position] = error
-    if wanted:
-        try:
-            done = await context.engines.cluster.decide(
-                incremental_alter_configs(wanted), request.validate_only
-            )
-        except KafkaError as error:
-            done = dict.fromkeys(wanted, error)
-        errors.update((positions[resource], error) for resource, error in done.items())
-    responses = []
-    for position, asked in enumerate(request.resources):
-        failed = errors[position]
-        responses.append(
-            AlterConfigsResourceResponse(
-                ErrorCode.NONE if failed is None else failed.code,
-                None if failed is None else failed.message,
-                asked.resource_type,
-                asked.resource_name,
-            )
-        )
-    return IncrementalAlterConfigsResponse(responses=responses)
+    def alter_own_loggers(broker: str, ops: list[ConfigOp]) -> None:
+        alter_loggers(context.engines.broker_id, broker, ops, request.validate_only)
+
+    errors = await change(
+        context, request.resources, _ops, alter_own_loggers, incremental_alter_configs, request.validate_only
+    )
+    return IncrementalAlterConfigsResponse(responses=list(map(_result, request.resources, errors)))
+
+
+def _result(asked: AlterConfigsResource, error: KafkaError | None) -> AlterConfigsResourceResponse:
+    code, message = (ErrorCode.NONE, None) if error is None else (error.code, error.message)
+    return AlterConfigsResourceResponse(code, message, asked.resource_type, asked.resource_name)
 
 
 def _ops(asked: AlterConfigsResource) -> list[ConfigOp]:
@@ -105,10 +76,3 @@ def _ops(asked: AlterConfigsResource) -> list[ConfigOp]:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "Unknown operation: 0 sets, 1 deletes, 2 appends, 3 subtracts."
         ) from None
-
-
-def read_resource(resource_type: int, name: str) -> ConfigResource:
-    try:
-        return ConfigResource(ResourceType(resource_type), name)
-    except ValueError:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource_type}.") from None
