@@ -13,7 +13,8 @@ from headrace.cli.admin import topics
 from headrace.cli.cluster import Cluster
 from headrace.cli.failure import Failure, did_you_mean
 from headrace.cli.raw.refused import RequestRefused, check
-from headrace.cli.raw.requests import TRANSACTION, ask_coordinator, find_coordinator
+from headrace.cli.raw.requests import ask_coordinator, find_coordinator
+from headrace.link.cluster import TRANSACTION
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.describe_producers import (
     DescribeProducersRequest,

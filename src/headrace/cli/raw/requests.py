@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from headrace.cli.raw.refused import RequestRefused, check
+from headrace.link.cluster import GROUP
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.schema import Request, Response
@@ -21,9 +22,6 @@ _PASSING = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_COORDINATOR,
 )
-
-
-GROUP, TRANSACTION = 0, 1
 
 
 def find_coordinator(cluster: Cluster, key: str, kind: int = GROUP) -> int:

@@ -180,7 +180,7 @@ class Partition:
     def bring_to_disk(self) -> asyncio.Future[None] | None:
         """What flush.messages asks of a follower. In sync mode: done when the leader may count the records as replicated."""
         log = self.log
-        if log.log_end_offset - log.recovery_point < self._flush_messages:
+        if not log.must_flush:
             return None
         if self.sync_before_ack:
             return self._flusher.flush_through(log, log.log_end_offset)
