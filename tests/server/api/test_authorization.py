@@ -70,7 +70,7 @@ class Rules:
         self.denied = set()
         self.asked = []
 
-    def authorize(self, principal, operation, resource):
+    def authorize(self, principal, host, operation, resource):
         self.asked.append((principal, operation, resource))
         return (operation, resource) not in self.denied
 

@@ -207,3 +207,19 @@ def test_defaults_are_kafkas() -> None:
 def test_an_ipv6_listener_is_understood() -> None:
     (listener,) = BrokerConfig.load({"listeners": "PLAINTEXT://[::1]:0"}).listeners
     assert (listener.host, listener.port, str(listener)) == ("::1", 0, "PLAINTEXT://[::1]:0")
+
+
+def test_a_listener_has_settings_of_its_own() -> None:
+    config = BrokerConfig.load(
+        {
+            "log.dirs": "/data",
+            "sasl.jaas.config": "of the broker",
+            "listener.name.inside.sasl.jaas.config": "of the listener",
+            "listener.name.inside.scram-sha-256.sasl.jaas.config": "of the mechanism",
+        }
+    )
+    assert config.string("sasl.jaas.config") == "of the broker"
+    assert config.for_listener("OUTSIDE", "SCRAM-SHA-256").string("sasl.jaas.config") == "of the broker"
+    assert config.for_listener("INSIDE").string("sasl.jaas.config") == "of the listener"
+    assert config.for_listener("INSIDE", "PLAIN").string("sasl.jaas.config") == "of the listener"
+    assert config.for_listener("INSIDE", "SCRAM-SHA-256").string("sasl.jaas.config") == "of the mechanism"

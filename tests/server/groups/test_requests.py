@@ -91,7 +91,7 @@ class Veil:
 
     hidden = ""
 
-    def authorize(self, principal: str, operation: Operation, resource: Resource) -> bool:
+    def authorize(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
         return resource != Resource(TOPIC, self.hidden)
 
 

@@ -67,7 +67,7 @@ class Context:
     def may(self, operation: Operation, kind: ResourceKind, name: str) -> bool:
         engines = self.engines
         return not engines.guarded or engines.authorizer.authorize(
-            self.principal, operation, Resource(kind, name)
+            self.principal, self.connection.peer_host, operation, Resource(kind, name)
         )
 
     def may_on_cluster(self, operation: Operation) -> bool:

@@ -189,6 +189,16 @@ class BrokerConfig:
                 return value if isinstance(value, int) else default
         return default
 
+    def for_listener(self, listener: str, mechanism: str = "") -> BrokerConfig:
+        """The settings as one listener has them: its own, `listener.name.<listener>.<setting>`, win over the broker's, and those
+        of one of its SASL mechanisms, `listener.name.<listener>.<mechanism>.<setting>`, win over both."""
+        own: dict[str, str] = {}
+        for prefix in (f"{listener}.", f"{listener}.{mechanism}.") if mechanism else (f"{listener}.",):
+            full = _LISTENER_PREFIX + prefix.lower()
+            for layer in (self.static, self.dynamic_default, self.dynamic_broker):
+                own |= {name[len(full) :]: text for name, text in layer.items() if name.startswith(full)}
+        return replace(self, dynamic_broker={**self.dynamic_broker, **own}) if own else self
+
     def first_of(self, names: Iterable[str]) -> str:
         """Of settings that mean the same, the one whose value applies.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import Protocol, cast
 
@@ -21,6 +22,7 @@ from headrace.server.net.fairness import Fairness, Share
 from headrace.server.net.receive_buffer import SMALL, ReceiveBuffer
 from headrace.server.net.reply_queue import ReplyQueue
 from headrace.server.replica.turn import Turn
+from headrace.server.security.principals import ANONYMOUS
 from headrace.wire.codec import WireError
 from headrace.wire.frames import frame_length
 
@@ -51,7 +53,7 @@ class Listener(Protocol):
     def make_replies(self, connection: Connection, transport: asyncio.Transport) -> ReplyQueue: ...
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        """Serve one frame; may mute the connection. The frame dies when this returns."""
+        """Serve one frame; may mute the connection. The frame is invalid after this returns."""
         ...
 
     def monotonic(self) -> float: ...
@@ -75,10 +77,12 @@ class Connection(asyncio.BufferedProtocol):
         "_reading_paused",
         "_serving",
         "last_active",
+        "max_frame",
         "muted",
         "peer_host",
         "principal",
         "replies",
+        "serve",
         "share",
         "software_name",
         "software_version",
@@ -95,7 +99,10 @@ class Connection(asyncio.BufferedProtocol):
         self._serving = _Serving.RESTING
         self.share = Share(listener.fairness)
         self.muted = False
-        self.principal = "User:ANONYMOUS"
+        self.principal = ANONYMOUS
+        self.serve: Callable[[Connection, memoryview], None] = listener.dispatch
+        """Serves each frame. A connection that has to log in first has another one until it has done so."""
+        self.max_frame = listener.max_request_bytes
         self.peer_host = ""
         self.software_name = ""
         self.software_version = ""
@@ -200,8 +207,8 @@ class Connection(asyncio.BufferedProtocol):
             if available < 4:
                 break
             size = frame_length(inbox.view, start)
-            if size <= 0 or size > listener.max_request_bytes:
-                self.cut(f"a request of {size} bytes, allowed are 1 to {listener.max_request_bytes}")
+            if size <= 0 or size > self.max_frame:
+                self.cut(f"a request of {size} bytes, allowed are 1 to {self.max_frame}")
                 return
             if available < 4 + size:
                 needed = 4 + size
@@ -210,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
             self.last_active = listener.monotonic()
             frame = inbox.view[start + 4 : inbox.start]
             try:
-                listener.dispatch(self, frame)
+                self.serve(self, frame)
             except WireError as error:
                 self.cut(str(error))
                 return

@@ -11,11 +11,12 @@ from headrace.server.security.operations import Operation, Resource
 
 
 class Authorizer(Protocol):
-    def authorize(self, principal: str, operation: Operation, resource: Resource) -> bool:
-        """Whether `principal` ("User:alice") may do this. Asked very often and from several threads: no waiting."""
+    def authorize(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
+        """Whether `principal` ("User:alice"), connected from `host`, may do this. Asked very often and from several threads:
+        no waiting."""
         ...
 
 
 class AllowAll:
-    def authorize(self, principal: str, operation: Operation, resource: Resource) -> bool:
+    def authorize(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
         return True

@@ -20,6 +20,9 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
 
 
 class ResourceKind(IntEnum):
@@ -27,6 +30,8 @@ class ResourceKind(IntEnum):
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
 
 
 class Resource(NamedTuple):
@@ -67,7 +72,9 @@ POSSIBLE: dict[ResourceKind, tuple[Operation, ...]] = {
         _O.ALTER_CONFIGS,
         _O.IDEMPOTENT_WRITE,
     ),
-    TRANSACTIONAL_ID: (_O.WRITE, _O.DESCRIBE),
+    TRANSACTIONAL_ID: (_O.WRITE, _O.DESCRIBE, _O.TWO_PHASE_COMMIT),
+    ResourceKind.DELEGATION_TOKEN: (_O.DESCRIBE,),
+    ResourceKind.USER: (_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS),
 }
 """The operations that mean something for a resource."""
 
@@ -76,4 +83,6 @@ DENIAL = {
     GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ResourceKind.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceKind.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ResourceKind.USER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
 }
