@@ -82,8 +82,6 @@ def test_a_listener_that_is_to_be_protected_is_refused(settings: dict[str, str],
     [
         ("remote.log.storage.system.enable", "there is no remote (tiered) storage"),
         ("transaction.two.phase.commit.enable", "two-phase commit is not offered"),
-        ("zookeeper.set.acl", "keep the ensemble on a private network"),
-        ("zookeeper.ssl.client.enable", "keep the ensemble on a private network"),
     ],
 )
 def test_what_is_not_offered_cannot_be_switched_on(name: str, sentence: str) -> None:

@@ -159,6 +159,18 @@ _REPLICATION_AND_CONTROLLER = [
     Setting("zookeeper.connect", STRING, None, "The ZooKeeper ensemble, host:port[,…][/chroot]; without it the embedded store holds the cluster's facts.", None, HIGH),
     Setting("zookeeper.session.timeout.ms", INT, 6000, "How long ZooKeeper waits before it declares a silent broker dead.", None, HIGH),
     Setting("zookeeper.connection.timeout.ms", INT, None, "How long the first connection to ZooKeeper may take; without it a broker waits for ZooKeeper.", None, HIGH),
+    Setting("zookeeper.set.acl", BOOLEAN, False, "Whether the cluster's nodes in ZooKeeper are for the broker's login alone.", None, HIGH),
+    Setting("headrace.zookeeper.user", STRING, None, "The user that the broker logs in to ZooKeeper as; one for all brokers.", None, HIGH),
+    Setting("headrace.zookeeper.password", PASSWORD, None, "The password of that user.", None, HIGH),
+    Setting("headrace.zookeeper.login.scheme", STRING, "DIGEST", "How it logs in: ZooKeeper's scheme digest, or SASL with DIGEST-MD5, for which the servers need a JAAS file.", one_of("DIGEST", "DIGEST-MD5"), MEDIUM),
+    Setting("zookeeper.ssl.client.enable", BOOLEAN, False, "Whether the broker speaks TLS with ZooKeeper.", None, MEDIUM),
+    Setting("zookeeper.ssl.keystore.location", STRING, None, "The key store with the certificate that the broker shows to ZooKeeper.", None, MEDIUM),
+    Setting("zookeeper.ssl.keystore.password", PASSWORD, None, "Its password.", None, MEDIUM),
+    Setting("zookeeper.ssl.keystore.type", STRING, None, "Its kind, PEM or PKCS12; otherwise seen from the file.", None, MEDIUM),
+    Setting("zookeeper.ssl.truststore.location", STRING, None, "The trust store for ZooKeeper's certificates.", None, MEDIUM),
+    Setting("zookeeper.ssl.truststore.password", PASSWORD, None, "Its password.", None, MEDIUM),
+    Setting("zookeeper.ssl.truststore.type", STRING, None, "Its kind, PEM or PKCS12; otherwise seen from the file.", None, MEDIUM),
+    Setting("zookeeper.ssl.endpoint.identification.algorithm", STRING, "HTTPS", "Whether ZooKeeper's certificate must name its host; empty for no.", None, LOW),
 ]
 
 _GROUPS_AND_TRANSACTIONS = [

@@ -117,7 +117,6 @@ _OPEN_TO_ALL = (
     f"{NO_SECURITY}, so whoever reaches the broker may do everything; "
     "remove the setting and keep the broker on loopback or a private network."
 )
-_OPEN_ZOOKEEPER = "the connection to ZooKeeper has no TLS, login or ACLs yet; remove the setting and keep the ensemble on a private network."
 
 REFUSED: Mapping[str, Refusal] = {
     "authorizer.class.name": Refusal(("",), _OPEN_TO_ALL),
@@ -126,8 +125,6 @@ REFUSED: Mapping[str, Refusal] = {
     "sasl.enabled.mechanisms": Refusal(("", "GSSAPI"), _OPEN_TO_ALL),
     "ssl.client.auth": Refusal(("none",), _OPEN_TO_ALL),
     "security.inter.broker.protocol": Refusal(("PLAINTEXT",), _OPEN_TO_ALL),
-    "zookeeper.set.acl": Refusal(("false",), _OPEN_ZOOKEEPER),
-    "zookeeper.ssl.client.enable": Refusal(("false",), _OPEN_ZOOKEEPER),
     "remote.log.storage.system.enable": Refusal(
         ("false",), f"{NO_REMOTE}; remove the setting and keep all segments on local disks."
     ),
