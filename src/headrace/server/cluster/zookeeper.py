@@ -92,8 +92,8 @@ class ZooKeeperStore:
         """Calls that kazoo has not completed yet."""
         self._logger = kazoo_logger()
         self._state = _State.RUNNING
-        self._client = self._make_client()
         self._login_refused = False
+        self._client = self._make_client()
         self._replacing: asyncio.Task[None] | None = None
         self._watchdog = Watchdog(session_timeout * 2 / 3, clock, self._give_up)
 
@@ -135,6 +135,11 @@ class ZooKeeperStore:
         self._client.start_async()
         patience = FIRST_WARNING_SECONDS
         while True:
+            if self._login_refused:
+                raise StoreError(
+                    f"ZooKeeper at {self._hosts} refused the login of {self._access.user}; correct "
+                    "headrace.zookeeper.user and headrace.zookeeper.password."
+                )
             left = deadline - self._clock.monotonic()
             try:
                 await self._clock.wait_for(connected.wait(), max(min(patience, left), 0.0))
@@ -142,11 +147,6 @@ class ZooKeeperStore:
                     await self._call(self._client.ensure_path_async, "/")
                 break
             except TimeoutError:
-                if self._login_refused:
-                    raise StoreError(
-                        f"ZooKeeper at {self._hosts} refused the login of {self._access.user}; correct "
-                        "headrace.zookeeper.user and headrace.zookeeper.password."
-                    ) from None
                 if patience >= left:
                     raise StoreError(
                         f"ZooKeeper at {self._hosts} does not answer ({first.reason}); start it, or correct its "
@@ -186,8 +186,16 @@ class ZooKeeperStore:
             self._logger,
             lambda reason: self._to_loop(lambda: self._thread_ended(client, reason)),
         )
-        client.add_listener(lambda state: self._to_loop(lambda: self._state_changed(client, _STATES[state])))
+        client.add_listener(lambda state: self._heard(client, state))
         return client
+
+    def _heard(self, client: KazooClient, state: str) -> None:
+        """From kazoo's thread, which passes on to another state at once."""
+        if client.client_state == KeeperState.AUTH_FAILED:
+            self._login_refused = True
+        elif state == KazooState.CONNECTED:
+            self._login_refused = False
+        self._to_loop(lambda: self._state_changed(client, _STATES[state]))
 
     @property
     def session_id(self) -> int:
@@ -310,7 +318,6 @@ class ZooKeeperStore:
         """A client that lost a thread loses its session, or does not notice when it does."""
         if client is not self._client or self._state is not _State.RUNNING:
             return
-        self._login_refused = client.client_state == KeeperState.AUTH_FAILED
         log.error(
             "%s; giving up the session with ZooKeeper and beginning another",
             f"ZooKeeper refused the login of {self._access.user}"
