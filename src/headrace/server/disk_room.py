@@ -25,7 +25,7 @@ PROBE_SECONDS = 2.0
 PROBE_BYTES = 2 * 1024 * 1024
 PROBE_NAME = "headrace.room"
 
-Tell = Callable[[bool], Awaitable[None]]
+Report = Callable[[bool], Awaitable[None]]
 
 
 class DiskRoom:
@@ -35,16 +35,16 @@ class DiskRoom:
         directories: Collection[str],
         executor: Executor,
         clock: Clock,
-        tell: Tell,
+        report: Report,
     ) -> None:
-        """`tell` notes in the store whether this broker's disk is full, which it is when all its data directories are."""
+        """`report` notes in the store whether this broker's disk is full, which it is when all its data directories are."""
         self._environment = environment
         self._directories = frozenset(directories)
         self._known_full: frozenset[str] = frozenset()
         self._executor = executor
         self._clock = clock
-        self._tell = tell
-        self._told_full = False
+        self._report = report
+        self._reported_full = False
 
     async def run(self) -> None:
         while True:
@@ -64,9 +64,9 @@ class DiskRoom:
                 full.discard(directory)
         self._known_full = frozenset(full)
         no_room = self._directories <= full
-        if no_room is not self._told_full:
-            await self._tell(no_room)
-            self._told_full = no_room
+        if no_room is not self._reported_full:
+            await self._report(no_room)
+            self._reported_full = no_room
             if not no_room:
                 log.info("there is room again on the disk of this broker; it may lead again")
 

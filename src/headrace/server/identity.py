@@ -37,7 +37,7 @@ class Identity:
     previous_epoch: int = -1
     """The oldest epoch in which this broker last used one of the directories; -1 when one does not say."""
 
-    def doubts(self, broker_epoch: int) -> str | None:
+    def reason_to_doubt_metadata(self, broker_epoch: int) -> str | None:
         """Why the metadata may be missing topics that the directories hold; None when there is no reason to think so."""
         if self.cluster_id is None or self.previous_epoch < 0:
             return "a data directory was not used by this cluster before"
@@ -55,7 +55,7 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
         meta = directory.read_meta()
         stored_id = meta.get("node.id") or meta.get("broker.id")
         if stored_id is None:
-            _refuse_a_supervisors(Path(directory.path))
+            _refuse_supervised_data(Path(directory.path))
             new = True
             continue
         if broker_id is not None and int(stored_id) != broker_id:
@@ -80,7 +80,7 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
     )
 
 
-def _refuse_a_supervisors(directory: Path) -> None:
+def _refuse_supervised_data(directory: Path) -> None:
     """A lone broker beside the brokers of a supervisor would take the place of one of them, without its records."""
     brokers = sorted(path.parent.name for path in directory.glob(f"broker-*/{META}"))
     if brokers:
@@ -90,7 +90,7 @@ def _refuse_a_supervisors(directory: Path) -> None:
         )
 
 
-def refuse_a_lone_brokers(directory: Path) -> None:
+def refuse_standalone_data(directory: Path) -> None:
     """The brokers of a supervisor have directories of their own, and would not see the records that lie here."""
     if (directory / META).exists():
         raise StartError(

@@ -18,7 +18,7 @@ class StopSignals:
     """While entered, a signal is noted; `event` hands it to the event loop, whenever it came."""
 
     def __init__(self) -> None:
-        self._came = False
+        self._received = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -38,9 +38,9 @@ class StopSignals:
         event = asyncio.Event()
         for number in _NUMBERS:
             loop.add_signal_handler(number, event.set)
-        if self._came:
+        if self._received:
             event.set()
         return event
 
     def _note(self, *_: object) -> None:
-        self._came = True
+        self._received = True

@@ -26,7 +26,7 @@ from headrace.server.cluster.store import StoreError
 from headrace.server.cluster.store_server import StoreServer
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.listeners import Listener
-from headrace.server.identity import StartError, refuse_a_lone_brokers
+from headrace.server.identity import StartError, refuse_standalone_data
 from headrace.server.stop_signals import StopSignals
 from headrace.server.supervised import SUPERVISOR_VARIABLE
 
@@ -129,7 +129,7 @@ class Supervisor:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; StartError when the brokers cannot start."""
         for path in self._config.log_dirs:
-            refuse_a_lone_brokers(path)
+            refuse_standalone_data(path)
         data = self._config.log_dirs[0]
         data.mkdir(parents=True, exist_ok=True)
         try:

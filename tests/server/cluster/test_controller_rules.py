@@ -220,7 +220,7 @@ class ControllerRules(RuleBasedStateMachine):
 
     @rule(full=st.sets(IDS))
     def fill_disks(self, full: set[int]) -> None:
-        self.apply(brokers.relieve(self.image, full))
+        self.apply(brokers.move_off_full_disks(self.image, full))
         for topic in self.image.topics.values():
             for partition in topic.partitions:
                 if partition.leader in full:

@@ -116,7 +116,7 @@ async def test_brokers_make_one_cluster_with_one_controller(start: Start) -> Non
     await see(nodes[0], lambda image: len([each for each in image.brokers.values() if each.active]) == 3)
     assert len({node.image.cluster_id for node in nodes}) == 1
     assert sum(node.controller is not None for node in nodes) == 1
-    assert not controller.lone
+    assert not controller.standalone
 
 
 async def test_when_the_controller_goes_another_broker_is_elected_and_leaders_move(start: Start) -> None:

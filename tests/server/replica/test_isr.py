@@ -29,17 +29,17 @@ def leadership(now=0.0):
 def test_the_first_record_after_a_quiet_time_finds_no_follower_late():
     led = leadership()
     heard = {2: 99.6, 3: 99.7}
-    assert led.laggards(0, 100.0, LONGEST, heard) == set()
+    assert led.out_of_sync(0, 100.0, LONGEST, heard) == set()
     # Five seconds later a record has just been written, and nobody has fetched it yet.
-    assert led.laggards(1, 105.0, LONGEST, {2: 104.6, 3: 104.7}) == set()
+    assert led.out_of_sync(1, 105.0, LONGEST, {2: 104.6, 3: 104.7}) == set()
 
 
 def test_a_follower_that_stays_behind_or_silent_is_late():
     led = leadership()
-    assert led.laggards(0, 100.0, LONGEST, {2: 99.6, 3: 50.0}) == {3}
+    assert led.out_of_sync(0, 100.0, LONGEST, {2: 99.6, 3: 50.0}) == {3}
     led.followers[2].fetched(0, 1, 1, 101.0)
-    assert led.laggards(1, 105.0, LONGEST, {2: 104.9, 3: 50.0}) == {3}
-    assert led.laggards(1, 112.0, LONGEST, {2: 111.9, 3: 50.0}) == {2, 3}
+    assert led.out_of_sync(1, 105.0, LONGEST, {2: 104.9, 3: 50.0}) == {3}
+    assert led.out_of_sync(1, 112.0, LONGEST, {2: 111.9, 3: 50.0}) == {2, 3}
 
 
 async def test_a_follower_that_asks_outside_the_log_has_not_caught_up(make_partition):
@@ -55,7 +55,7 @@ def test_a_follower_that_no_longer_asks_for_a_partition_is_late_though_it_is_hea
     """It has named the partition once and everything in it; then its log failed, and others of its logs go on."""
     led = leadership()
     led.followers[2].left()
-    assert led.laggards(0, 100.0, LONGEST, {2: 99.9, 3: 99.9}) == {2}
+    assert led.out_of_sync(0, 100.0, LONGEST, {2: 99.9, 3: 99.9}) == {2}
     led.isr = frozenset({1, 3})
     assert not led.may_join(2, high_watermark=0)
     led.followers[2].fetched(0, 0, 1, 101.0)

@@ -68,7 +68,7 @@ def rests(broker, leader, topic):
     def find(node):
         fetcher = node.replicas.replication._fetchers.get(leader)
         known = node.cluster.image.topics[topic]
-        return fetcher is not None and (known.id, 0) in fetcher._rested
+        return fetcher is not None and (known.id, 0) in fetcher._backoffs
 
     return look(broker, find)
 

@@ -200,9 +200,9 @@ def test_a_replica_being_added_counts_from_the_proposal_on():
 def test_a_follower_leaves_when_it_has_not_caught_up_for_the_lag_time_and_returns_when_it_has():
     counted = leadership([1, 2], [1, 2])
     counted.followers[2].fetched(5, 5, 1, now=0.0)
-    assert counted.laggards(9, now=10.0, longest=10.0, heard_from={2: 10.0}) == frozenset()
-    assert counted.laggards(9, now=10.1, longest=10.0, heard_from={2: 10.0}) == {2}
-    assert counted.laggards(5, now=10.1, longest=10.0, heard_from={}) == {2}
+    assert counted.out_of_sync(9, now=10.0, longest=10.0, heard_from={2: 10.0}) == frozenset()
+    assert counted.out_of_sync(9, now=10.1, longest=10.0, heard_from={2: 10.0}) == {2}
+    assert counted.out_of_sync(5, now=10.1, longest=10.0, heard_from={}) == {2}
     counted.confirm([1], partition_epoch=1)
     counted.followers[2].fetched(8, 9, 1, now=11.0)
     assert not counted.may_join(2, high_watermark=9)

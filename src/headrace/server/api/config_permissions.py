@@ -11,15 +11,15 @@ from headrace.server.security.operations import CLUSTER, GROUP, TOPIC, Operation
 from headrace.wire.errors import KafkaError
 
 
-class Asked(Protocol):
+class RequestedResource(Protocol):
     resource_type: int
     resource_name: str
 
 
-A = TypeVar("A", bound=Asked)
+A = TypeVar("A", bound=RequestedResource)
 
 
-def resource_of(asked: Asked) -> Resource:
+def resource_of(asked: RequestedResource) -> Resource:
     if asked.resource_type == ResourceType.TOPIC:
         return Resource(TOPIC, asked.resource_name)
     if asked.resource_type == ResourceType.GROUP:

@@ -29,7 +29,7 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
         return await _delete(context, request)
     denied: list[DeletableTopicResult] = []
     allowed: list[DeleteTopicState] = []
-    for state in _asked(context, request):
+    for state in _requested(context, request):
         refusal = _refusal(context, state)
         if refusal is None:
             allowed.append(state)
@@ -43,7 +43,7 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
     return response
 
 
-def _asked(context: Context, request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+def _requested(context: Context, request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     return (
         request.topics if context.version >= 6 else [DeleteTopicState(name) for name in request.topic_names]
     )
@@ -64,7 +64,7 @@ def _refusal(context: Context, state: DeleteTopicState) -> DeletableTopicResult 
 
 @to_controller
 async def _delete(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    asked = _asked(context, request)
+    asked = _requested(context, request)
     try:
         _check_enabled(context)
         results = await context.engines.cluster.decide(lambda now: _decide(now.image, asked))

@@ -49,7 +49,7 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
         if refused:
             writes = request._replace(topics=[each for each in request.topics if each.topic not in refused])
         verification = Verification(context.engines, writes, context.version)
-        if verification.needed and verification.settled_here():
+        if verification.needed and verification.verified_locally():
             _serve(context, request, verification, refused)
             return
         if verification.needed:
@@ -125,7 +125,7 @@ def _serve(
                 answers.append(_refusal(context, topic, data[0], by_id, error))
     if context.connection.served_all:
         # Wake waiting readers before replying to the writer.
-        context.engines.turn.hurry()
+        context.engines.turn.run_now()
     if acks == 0:
         _no_reply(context, replies)
     elif waits:

@@ -68,11 +68,11 @@ class Verification:
     def needed(self) -> bool:
         return bool(self._writes)
 
-    def settled_here(self) -> bool:
+    def verified_locally(self) -> bool:
         """Whether all is verified already, because the coordinator is this broker; else `start`."""
         if self._version >= ENLISTED_BY_WRITING:
             return False
-        answers = self._engines.transactions.enlisting.verified_here(self._transactional_id, self._begin())
+        answers = self._engines.transactions.enlisting.verify_locally(self._transactional_id, self._begin())
         if answers is None:
             return False
         self._codes = answers

@@ -144,7 +144,9 @@ class Controller:
         outcome = decision(now)
         if now.full:
             # Whatever was decided, a broker without room leads nothing that another could lead.
-            outcome = outcome.followed_by(brokers.relieve(now.after(outcome.changes).image, now.full))
+            outcome = outcome.followed_by(
+                brokers.move_off_full_disks(now.after(outcome.changes).image, now.full)
+            )
         if not validate_only:
             self._writer.append(outcome.changes)
         # Even a result without changes may rest on changes that are not in the store yet.

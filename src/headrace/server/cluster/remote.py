@@ -90,7 +90,7 @@ class RemoteStore:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._hang_up()
+        self._disconnect()
         self._notify(SessionState.CLOSED)
 
     # -- the connection
@@ -111,7 +111,7 @@ class RemoteStore:
             with contextlib.suppress(asyncio.IncompleteReadError, OSError):
                 while True:
                     self._receive(await read_frame(reader))
-            self._hang_up()
+            self._disconnect()
             self._notify(SessionState.SUSPENDED)
             reader = await self._connect_again()
             # The supervisor ended the old session when the connection went.
@@ -125,7 +125,7 @@ class RemoteStore:
             except OSError:
                 await self._clock.sleep(RETRY_SECONDS)
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None

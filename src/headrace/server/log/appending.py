@@ -111,13 +111,13 @@ class Appender:
         ) = _UNPACK(records)
         config = self._config
         if magic != MAGIC or length + LENGTH_OVERHEAD != size:
-            raise refusals.misshapen(self._life.name, records)
+            raise refusals.not_one_batch(self._life.name, records)
         if size > config.max_message_bytes:
             raise refusals.too_large(self._life.name, size, config.max_message_bytes)
         if crc32c(records[CRC_START:]) != crc:
             check_crc(records, parse_header(records))
         if count < 1 or last_delta != count - 1 or base_offset:
-            raise refusals.miscounted(parse_header(records))
+            raise refusals.wrong_counts(parse_header(records))
         now_ms = self._environment.clock.now_ms()
         from_client = origin is AppendOrigin.CLIENT
         log_append_time = NO_TIMESTAMP

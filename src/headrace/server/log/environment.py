@@ -70,14 +70,14 @@ class Environment:
     """How long partitions stay that were set aside; -1 for ever."""
     full_directories: set[str] = field(default_factory=set)
     """Data directories in which a write found no room; whoever finds that they have some takes them out."""
-    _full_disk_said: float = -math.inf
+    _full_disk_logged_at: float = -math.inf
 
     def note_full_disk(self, directory: str) -> None:
         """Remember it, and tell the operator once a minute: everything that is refused has the same cause."""
         self.full_directories.add(directory)
         now = self.clock.monotonic()
-        if now - self._full_disk_said >= FULL_DISK_REMINDER:
-            self._full_disk_said = now
+        if now - self._full_disk_logged_at >= FULL_DISK_REMINDER:
+            self._full_disk_logged_at = now
             logger.error(
                 "No room is left on the disk of %s: writes are refused until there is some.", directory
             )

@@ -62,12 +62,12 @@ class LeaderEpochs:
 
     def begin(self, epoch: int, start_offset: int) -> None:
         """A leader's term begins at the end of the log; the file learns of it with the term's first record."""
-        if not self._goes_on(epoch, start_offset):
+        if not self._continues(epoch, start_offset):
             self._epochs, self._starts = self._with(epoch, start_offset)
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """The first record of an epoch is at an offset; what was known to begin at or after either gives way."""
-        if self._goes_on(epoch, start_offset):
+        if self._continues(epoch, start_offset):
             if self.written == epoch:
                 return False
             self._change(self._epochs, self._starts)
@@ -75,7 +75,7 @@ class LeaderEpochs:
             self._change(*self._with(epoch, start_offset))
         return True
 
-    def _goes_on(self, epoch: int, start_offset: int) -> bool:
+    def _continues(self, epoch: int, start_offset: int) -> bool:
         return bool(self._epochs) and epoch == self._epochs[-1] and start_offset >= self._starts[-1]
 
     def _with(self, epoch: int, start_offset: int) -> tuple[list[int], list[int]]:

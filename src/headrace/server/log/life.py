@@ -136,7 +136,7 @@ class LogLife:
         """Everything is on the disk."""
         self.state = TRANSITIONS[self.state][Event.CLOSED]
         self.known_end = end
-        self._let_go()
+        self._drop_store()
 
     def fail(self, reason: str) -> KafkaError:
         """Go offline; returns the error to raise."""
@@ -155,9 +155,9 @@ class LogLife:
         self.state = TRANSITIONS[self.state][event]
         self.known_end = None
         self.truncations += 1
-        return self._let_go()
+        return self._drop_store()
 
-    def _let_go(self) -> LogStore | None:
+    def _drop_store(self) -> LogStore | None:
         store, self.store = self.store, None
         if store is not None:
             store.release()

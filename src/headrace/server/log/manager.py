@@ -228,7 +228,7 @@ class LogManager:
         files = self.environment.files
         try:
             if log.topic_id is not None:
-                self._put_away_another(log, log.topic_id)
+                self._trash_older_topic(log, log.topic_id)
                 files.make_directory(log.directory)
                 write_partition_metadata(files, log.directory, log.topic_id)
             else:
@@ -237,7 +237,7 @@ class LogManager:
             raise log.fail(f"it cannot be made: {error}") from None
         self._unmade.discard(log)
 
-    def _put_away_another(self, log: PartitionLog, topic_id: uuid.UUID) -> None:
+    def _trash_older_topic(self, log: PartitionLog, topic_id: uuid.UUID) -> None:
         """What a topic of the same name has left behind, when its deletion failed, is not this one's."""
         if read_partition_metadata(self.environment.files, log.directory) not in (None, topic_id):
             target = self.directory_of(log).deleted_path(log.topic, log.partition)
@@ -249,7 +249,7 @@ class LogManager:
         log = self._logs.get((topic, partition))
         if log is not None:
             target = self.directory_of(log).deleted_path(topic, partition)
-            if self._take_out(log, target):
+            if self._remove_from_service(log, target):
                 due = self.environment.clock.now_ms() + log.config.file_delete_delay_ms
                 self.environment.trash.put(target, due)
 
@@ -257,7 +257,7 @@ class LogManager:
         """Take a partition that the cluster no longer knows of out of service; its files go much later."""
         now_ms = self.environment.clock.now_ms()
         target = self.directory_of(log).stray_path(log.topic, log.partition, now_ms)
-        if self._take_out(log, target):
+        if self._remove_from_service(log, target):
             self._put_stray(target, now_ms)
 
     def _put_stray(self, path: str, since_ms: int) -> None:
@@ -265,7 +265,7 @@ class LogManager:
         if retention_ms >= 0:
             self.environment.trash.put(path, since_ms + retention_ms)
 
-    def _take_out(self, log: PartitionLog, target: str) -> bool:
+    def _remove_from_service(self, log: PartitionLog, target: str) -> bool:
         """Whether there were files, which are in `target` now."""
         self.environment.rolled.discard(log.directory)
         del self._logs[log.topic, log.partition]

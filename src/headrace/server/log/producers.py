@@ -71,7 +71,7 @@ class ProducerState:
                     if (retried := entry.find(first_sequence, last_sequence)) is not None:
                         return retried
                     if producer_id in self._from_snapshot:
-                        self._recall(entry)
+                        self._find_earlier_batches(entry)
                         if (retried := entry.find(first_sequence, last_sequence)) is not None:
                             return retried
                     raise self._out_of_order(producer_id, first_sequence, batches[-1].last_sequence)
@@ -95,7 +95,7 @@ class ProducerState:
             raise self._out_of_order(producer_id, first_sequence, guard.lowest_sequence - 1)
         return None
 
-    def _recall(self, entry: ProducerEntry) -> None:
+    def _find_earlier_batches(self, entry: ProducerEntry) -> None:
         """Find a producer's batches before the one that the snapshot told, as far as five are known then."""
         batches = entry.batches
         for header in self._earlier():

@@ -6,7 +6,7 @@ from headrace.wire.batch import BatchHeader, check_counts, parse_header
 from headrace.wire.errors import ErrorCode, KafkaError
 
 
-def misshapen(name: str, records: memoryview) -> KafkaError:
+def not_one_batch(name: str, records: memoryview) -> KafkaError:
     header = parse_header(records)
     return KafkaError(
         ErrorCode.INVALID_RECORD,
@@ -22,7 +22,7 @@ def too_large(name: str, size: int, limit: int) -> KafkaError:
     )
 
 
-def miscounted(header: BatchHeader) -> KafkaError:
+def wrong_counts(header: BatchHeader) -> KafkaError:
     check_counts(header)
     return KafkaError(
         ErrorCode.INVALID_RECORD,

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 FETCH_VERSION = 17
 LIST_OFFSETS_VERSION = 7
 EARLIEST, LATEST = -2, -1
-FIRST_REST = 0.02
+FIRST_BACKOFF_SECONDS = 0.02
 
 Key = tuple[uuid.UUID, int]
 
@@ -78,9 +78,9 @@ class ReplicaFetcher:
         self._settings = settings
         self._throttle = throttle
         self._partitions: dict[Key, Partition] = {}
-        self._resting: dict[Key, float] = {}
+        self._backing_off: dict[Key, float] = {}
         """Partitions that cannot go on for now, and when to ask again."""
-        self._rested: dict[Key, float] = {}
+        self._backoffs: dict[Key, float] = {}
         """How long each of them rested last. Most trouble is that one broker heard of a new leader before the other:
         the first rest is short, and those that follow grow to replica.fetch.backoff.ms."""
         self._behind: set[Key] = set()
@@ -107,7 +107,7 @@ class ReplicaFetcher:
         self._partitions[key] = partition
         self._to_forget.pop(key, None)
         self._held.discard(key)
-        self._resting.pop(key, None)
+        self._backing_off.pop(key, None)
         self._to_send[key] = None
         self._work.set()
 
@@ -115,17 +115,17 @@ class ReplicaFetcher:
         key = (partition.topic_id, partition.index)
         if self._partitions.pop(key, None) is not None:
             self._to_send.pop(key, None)
-            self._resting.pop(key, None)
+            self._backing_off.pop(key, None)
             self._behind.discard(key)
             self._held.discard(key)
             self._asked_in.pop(key, None)
-            self._rested.pop(key, None)
+            self._backoffs.pop(key, None)
             self._to_forget[key] = None
 
     def ask_again(self, partition: Partition) -> None:
         """Name a partition's place once more, or find that it has none."""
         key = (partition.topic_id, partition.index)
-        if key in self._partitions and key not in self._resting and key not in self._held:
+        if key in self._partitions and key not in self._backing_off and key not in self._held:
             self._to_send[key] = None
 
     async def stop(self) -> None:
@@ -164,7 +164,7 @@ class ReplicaFetcher:
         self._to_send = dict.fromkeys(self._partitions)
         self._to_forget.clear()
         self._asked_in.clear()
-        self._resting.clear()
+        self._backing_off.clear()
         self._behind.clear()
         self._held.clear()
 
@@ -200,19 +200,19 @@ class ReplicaFetcher:
             try:
                 await self._find_place(connection, partition)
             except KafkaError as error:
-                self._rest((partition.topic_id, partition.index), partition, error.message)
+                self._back_off((partition.topic_id, partition.index), partition, error.message)
         if not response.session_id:
-            asked = self._partitions.keys() - self._resting.keys() - self._held
+            asked = self._partitions.keys() - self._backing_off.keys() - self._held
             self._to_send = dict.fromkeys(asked)
 
     def _nothing_to_ask_for(self) -> float:
         """How many seconds it will be before there is anything to ask; 0 when there is."""
-        self._wake_rested()
+        self._resume_after_backoff()
         self._hold_throttled()
-        idle = len(self._resting.keys() | self._held)
+        idle = len(self._backing_off.keys() | self._held)
         if not idle or idle < len(self._partitions):
             return 0.0
-        waits = [until - self._clock.monotonic() for until in self._resting.values()]
+        waits = [until - self._clock.monotonic() for until in self._backing_off.values()]
         if self._held:
             waits.append(self._throttle.seconds_left())
         return max(min(waits), 0.001)
@@ -226,21 +226,21 @@ class ReplicaFetcher:
             self._behind.clear()
         elif self._held:
             for key in self._held:
-                self._take_in(key)
+                self._ask_for(key)
             self._held.clear()
 
-    def _wake_rested(self) -> None:
+    def _resume_after_backoff(self) -> None:
         now = self._clock.monotonic()
-        for key in [key for key, until in self._resting.items() if until <= now]:
-            del self._resting[key]
-            self._take_in(key)
+        for key in [key for key, until in self._backing_off.items() if until <= now]:
+            del self._backing_off[key]
+            self._ask_for(key)
 
     def _leave_out(self, key: Key) -> None:
         """The session forgets it: otherwise every reply would bring again what this broker does not want now."""
         self._to_send.pop(key, None)
         self._to_forget[key] = None
 
-    def _take_in(self, key: Key) -> None:
+    def _ask_for(self, key: Key) -> None:
         self._to_forget.pop(key, None)
         self._to_send[key] = None
 
@@ -254,7 +254,7 @@ class ReplicaFetcher:
         for key, flush in waiting.items():
             error, partition = flush.exception(), self._partitions.get(key)
             if error is not None and partition is not None:
-                self._rest(key, partition, f"the disk: {error}")
+                self._back_off(key, partition, f"the disk: {error}")
 
     def _request(self) -> FetchRequest:
         settings = self._settings
@@ -268,7 +268,7 @@ class ReplicaFetcher:
             try:
                 place = self._place(partition)
             except KafkaError as error:  # Its log fails; the others must go on.
-                self._rest(key, partition, error.message)
+                self._back_off(key, partition, error.message)
                 continue
             self._asked_in[key] = partition.leader_epoch
             topics.setdefault(key[0], FetchTopic(topic_id=key[0])).partitions.append(place)
@@ -305,7 +305,7 @@ class ReplicaFetcher:
             return not partition.is_leader
         try:
             if code is not ErrorCode.NONE:
-                self._rest(key, partition, code.name)
+                self._back_off(key, partition, code.name)
             elif reply.diverging_epoch.end_offset >= 0:
                 self._cut(partition, reply.diverging_epoch.epoch, reply.diverging_epoch.end_offset)
                 self._to_send[key] = None
@@ -318,10 +318,10 @@ class ReplicaFetcher:
                 if partition.log.log_end_offset != before:
                     self._to_send[key] = None
                 self._count(key, partition, len(records), reply.high_watermark)
-                if self._rested:
-                    self._rested.pop(key, None)
+                if self._backoffs:
+                    self._backoffs.pop(key, None)
         except KafkaError as error:
-            self._rest(key, partition, error.message or error.code.name)
+            self._back_off(key, partition, error.message or error.code.name)
         return False
 
     def _count(self, key: Key, partition: Partition, size: int, high_watermark: int) -> None:
@@ -331,12 +331,14 @@ class ReplicaFetcher:
             if partition.log.log_end_offset < high_watermark:
                 self._behind.add(key)
 
-    def _rest(self, key: Key, partition: Partition, reason: str) -> None:
+    def _back_off(self, key: Key, partition: Partition, reason: str) -> None:
         log.info("%s rests from following broker %d: %s", partition, self._leader_id, reason)
         self._leave_out(key)
-        seconds = min(self._rested.get(key, FIRST_REST / 2) * 2, self._settings.backoff_ms / 1000)
-        self._rested[key] = seconds
-        self._resting[key] = self._clock.monotonic() + seconds
+        seconds = min(
+            self._backoffs.get(key, FIRST_BACKOFF_SECONDS / 2) * 2, self._settings.backoff_ms / 1000
+        )
+        self._backoffs[key] = seconds
+        self._backing_off[key] = self._clock.monotonic() + seconds
 
     def _cut(self, partition: Partition, epoch: int, end_offset: int) -> None:
         target = agreed_end(partition.log, epoch, end_offset)
@@ -367,7 +369,7 @@ class ReplicaFetcher:
             partition.log.truncate_fully_and_start_at(earliest)
             self._to_send[key] = None
         else:
-            self._rest(key, partition, "its place is in the leader's log, which refuses it still")
+            self._back_off(key, partition, "its place is in the leader's log, which refuses it still")
 
     async def _offset_of(self, connection: AsyncConnection, partition: Partition, time: int) -> int | None:
         asked = ListOffsetsPartition(partition.index, partition.leader_epoch, time)

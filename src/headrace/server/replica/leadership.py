@@ -131,7 +131,7 @@ class Leadership:
             and follower.log_end_offset >= max(high_watermark, self.epoch_start)
         )
 
-    def laggards(
+    def out_of_sync(
         self, log_end_offset: int, now: float, longest: float, heard_from: Mapping[int, float]
     ) -> frozenset[int]:
         """ISR members that have not caught up for `longest` seconds, or not been heard from for so long.

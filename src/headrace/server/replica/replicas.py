@@ -260,9 +260,9 @@ class Replicas:
         listener = self._listeners.get(partition.topic)
         if listener is not None and partition.is_leader:
             listener.resigned(partition)
-        return not self._is_counted_on(partition) and not partition.needs_new_term
+        return not self._others_rely_on(partition) and not partition.needs_new_term
 
-    def _is_counted_on(self, partition: Partition) -> bool:
+    def _others_rely_on(self, partition: Partition) -> bool:
         """Whether other in-sync replicas lead or could lead, and must not find less here than this one confirmed."""
         if partition.leadership is not None:
             counted = partition.leadership.maximal_isr

@@ -174,7 +174,9 @@ class Replication:
                 continue
             if partition.log.offline_reason is not None:
                 continue  # Nobody can catch up with a log that fails; that is not the followers' fault.
-            late = leadership.laggards(partition.log.log_end_offset, now, self._longest_lag, self._heard_from)
+            late = leadership.out_of_sync(
+                partition.log.log_end_offset, now, self._longest_lag, self._heard_from
+            )
             if late:
                 self.isr_changes.propose(partition, leadership.isr - late)
 

@@ -96,7 +96,7 @@ class FetchSession:
         kept: dict[Key, None] = {}
         for entry, reply in replies:
             key = (entry.topic, entry.index)
-            if self._watch(entry, key) or _news(entry, reply) or entry.left_out:
+            if self._watch(entry, key) or _has_changed(entry, reply) or entry.left_out:
                 kept[key] = None
         self.changed = self._known(kept | self.changed)
 
@@ -111,7 +111,7 @@ class FetchSession:
             key = (entry.topic, entry.index)
             if self._watch(entry, key) or entry.left_out:
                 first[key] = None  # ahead of those served
-            if _news(entry, reply):
+            if _has_changed(entry, reply):
                 news.append((entry, reply))
                 entry.sent_high_watermark = reply.high_watermark
                 entry.sent_log_start = reply.log_start_offset
@@ -148,7 +148,7 @@ class FetchSession:
             partition.unwatch(self)
 
 
-def _news(entry: FetchEntry, reply: PartitionReply) -> bool:
+def _has_changed(entry: FetchEntry, reply: PartitionReply) -> bool:
     return (
         bool(reply.records)
         or reply.is_urgent

@@ -32,7 +32,7 @@ class Turn:
             self._run()
         self._depth -= 1
 
-    def hurry(self) -> None:
+    def run_now(self) -> None:
         """Do now what was put off to the end of the present turn."""
         if self._put_off:
             self._run()

@@ -145,7 +145,7 @@ class TransactionCoordinator:
                 f"transaction.timeout.ms {timeout_ms} is not between 1 and the broker's transaction.max.timeout.ms "
                 f"{self._config.max_timeout_ms}.",
             )
-        await self.let_end(transactional_id)
+        await self.wait_for_ending(transactional_id)
         shard = self._shard(transactional_id)
         fresh_id = await self._id_if_needed(shard, transactional_id)
         current = shard.state.transactions.get(transactional_id)
@@ -194,7 +194,7 @@ class TransactionCoordinator:
     ) -> None:
         # A write that enlists itself does not wait: the last marker voids the guard it holds, and it must begin anew.
         if client_version < 2:
-            await self.let_end(transactional_id)
+            await self.wait_for_ending(transactional_id)
         shard = self._shard(transactional_id)
         await self._store(
             shard,
@@ -218,7 +218,7 @@ class TransactionCoordinator:
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool, client_version: int
     ) -> tuple[int, int]:
         """Decide the transaction; the id and epoch the producer goes on with."""
-        await self.let_end(transactional_id)
+        await self.wait_for_ending(transactional_id)
         shard = self._shard(transactional_id)
         fresh_id = NO_PRODUCER_ID
         if client_version >= 2:
@@ -318,7 +318,7 @@ class TransactionCoordinator:
             self._complete(shard, transaction, key, confirmed)
         )
 
-    async def let_end(self, transactional_id: str) -> None:
+    async def wait_for_ending(self, transactional_id: str) -> None:
         """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
         known = self._shard(transactional_id).state.transactions.get(transactional_id)
         if known is not None and known.status.ending:
@@ -340,7 +340,7 @@ class TransactionCoordinator:
         self, shard: TransactionShard, transaction: Transaction, epoch: int, confirmed: bool
     ) -> None:
         if not confirmed:
-            await self._insist(shard, lambda: transaction)
+            await self._store_with_retries(shard, lambda: transaction)
             if shard.closed:
                 return
         await self._send_markers(transaction, epoch)
@@ -351,9 +351,9 @@ class TransactionCoordinator:
                 return current or transaction
             return rules.complete(transaction, self._clock.now_ms())
 
-        await self._insist(shard, step)
+        await self._store_with_retries(shard, step)
 
-    async def _insist(self, shard: TransactionShard, step: Callable[[], Transaction]) -> None:
+    async def _store_with_retries(self, shard: TransactionShard, step: Callable[[], Transaction]) -> None:
         """Take a step however long it takes to be confirmed, unless another coordinator goes on from here."""
         while not shard.closed:
             try:

@@ -63,10 +63,10 @@ class Enlisting:
                 answers |= await self.ask(transactional_id, producer_id, epoch, partitions, verify_only)
             if attempt == self._attempts or ErrorCode.CONCURRENT_TRANSACTIONS not in answers.values():
                 break
-            await self._let_end(transactional_id)
+            await self._wait_for_ending(transactional_id)
         return answers
 
-    def verified_here(
+    def verify_locally(
         self, transactional_id: str, producers: Mapping[tuple[int, int], Sequence[TopicPartition]]
     ) -> Answers | None:
         """The answers when the coordinator is this broker and agrees to all: at once, with nothing to wait for."""
@@ -85,10 +85,10 @@ class Enlisting:
         state = self._image().partition(TRANSACTION_STATE, index)
         return state is not None and state.leader == self._broker_id
 
-    async def _let_end(self, transactional_id: str) -> None:
+    async def _wait_for_ending(self, transactional_id: str) -> None:
         if self._is_coordinator(transactional_id):
             with contextlib.suppress(KafkaError):
-                await self._coordinator.let_end(transactional_id)
+                await self._coordinator.wait_for_ending(transactional_id)
         else:
             await self._clock.sleep(self._backoff_ms / 1000)
 

@@ -56,7 +56,7 @@ def initialise(
     if transaction is None:
         # The id is free: its last producer was forgotten after transactional.id.expiration.ms, and starts over.
         return Transaction(transactional_id, fresh_id, 0, timeout_ms, updated_ms=now_ms)
-    _let_the_last_one_end(transaction)
+    _check_not_ending(transaction)
     producer_id, epoch = expected
     base = transaction._replace(
         timeout_ms=timeout_ms,
@@ -93,7 +93,7 @@ def add_partitions(
     now_ms: int,
 ) -> Transaction:
     """The transaction reaches further partitions; the first of them begins it."""
-    _let_the_last_one_end(transaction)
+    _check_not_ending(transaction)
     current = known(transaction, producer_id)
     if epoch != current.producer_epoch:
         raise fenced()
@@ -140,7 +140,7 @@ def end(
     """What the transaction becomes: decided now, and its markers follow; or as it is, when it has ended this way."""
     committed = transaction is not None and transaction.status is Status.COMPLETE_COMMIT
     if client_version >= 2:
-        _let_the_last_one_end(transaction)
+        _check_not_ending(transaction)
         if transaction is not None and _is_retry(transaction, producer_id, epoch):
             if committed is not commit:
                 raise _wrong_state()
@@ -148,7 +148,7 @@ def end(
     current = known(transaction, producer_id)
     if epoch != current.producer_epoch:
         raise fenced()
-    _let_the_last_one_end(current)
+    _check_not_ending(current)
     if client_version < 2:
         if current.status.ended and committed is commit:
             return current
@@ -203,7 +203,7 @@ def _prepare(current: Transaction, commit: bool, bump: bool, fresh_id: int, now_
     return ended._replace(producer_epoch=current.producer_epoch + 1, last_epoch=current.producer_epoch)
 
 
-def _let_the_last_one_end(transaction: Transaction | None) -> None:
+def _check_not_ending(transaction: Transaction | None) -> None:
     """Comes before any question of id and epoch: those a producer got at the end of its last transaction may be
     in force only when that has ended."""
     if transaction is not None and transaction.status.ending:
