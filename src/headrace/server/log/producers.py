@@ -1,4 +1,4 @@
-"""What a partition remembers of its idempotent and transactional producers.
+"""What a partition remembers about its idempotent and transactional producers.
 
 Per producer: its epoch, its last five batches (so that a retry is answered with the offsets of the first
 try), and the transaction it has open. Per partition: which transactions are open, or ended above the high
@@ -50,7 +50,7 @@ class ProducerState:
         """First offset → marker offset of transactions that ended above the high watermark."""
         self._guards: dict[int, VerificationGuard] = {}
         self._from_snapshot: set[int] = set()
-        """Producers of whom a snapshot told one batch; the batches before it have not been looked for."""
+        """Producers known from a snapshot, which has only their last batch; the earlier ones have not been looked up."""
         self._earlier: EarlierHeaders = _nothing_earlier
 
     # Checking a batch before it is written
@@ -96,7 +96,7 @@ class ProducerState:
         return None
 
     def _find_earlier_batches(self, entry: ProducerEntry) -> None:
-        """Find a producer's batches before the one that the snapshot told, as far as five are known then."""
+        """Look up a producer's batches before the one in the snapshot, until five are known."""
         batches = entry.batches
         for header in self._earlier():
             if len(batches) >= BATCHES_KEPT:
@@ -117,7 +117,7 @@ class ProducerState:
         self._from_snapshot.discard(entry.producer_id)
 
     def _check_first(self, producer_id: int, first_sequence: int) -> None:
-        # A producer nothing is known of may begin anywhere: its records may have been deleted by retention.
+        # An unknown producer may start with any sequence: retention may have deleted its records.
         guard = self._guards.get(producer_id)
         if guard is None:
             return

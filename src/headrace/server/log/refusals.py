@@ -1,4 +1,4 @@
-"""Why a batch is refused that its header alone shows to be wrong: one sentence for each cause."""
+"""Errors for batches whose header alone is invalid: one sentence for each cause."""
 
 from __future__ import annotations
 
