@@ -1,8 +1,9 @@
-"""Tells the cluster when a disk of this broker is full, and when there is room again.
+"""Reports to the cluster when this broker's disk is full, and when there is room again.
 
-A leader without room cannot acknowledge anything, so the controller moves leadership away until there is room. A data directory
-counts as full from the first write that finds no room until a probe finds some: more than one record, or the broker would
-be back too early. A broker with several directories is full when all of them are; while one has room, it goes on leading.
+A leader without room cannot acknowledge anything, so the controller moves leadership away until there is room. A data
+directory counts as full from the first write that finds no room until a probe finds some: more than one record needs, or the
+broker would be back too early. A broker with several directories is full when all of them are; while one has room, it
+continues to lead.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class DiskRoom:
 
 
 def _has_room(files: Files, directory: str) -> bool:
-    """Whether a file of some size can be written; it has no name while that is found out, so that none is left behind."""
+    """Whether a file of some size can be written; it is unlinked first, so that none is left behind."""
     path = os.path.join(directory, PROBE_NAME)
     try:
         handle = files.open(path, writable=True, create=True)

@@ -29,11 +29,11 @@ class Identity:
     cluster_id: str | None
     """None before the broker first joined a cluster."""
     directory_id: str
-    """Of the first directory: two lives of one broker have the same, two brokers never."""
+    """The id of the first directory: it identifies the broker across restarts."""
     new: bool
-    """A data directory is empty: whatever this broker held before, it does not any more."""
+    """A data directory is empty, so data that this broker held before is lost."""
     rebooted: bool = False
-    """The machine was started anew since this broker last started: what was not on disk is gone."""
+    """The machine rebooted since this broker last started: data that was not synced is lost."""
     previous_epoch: int = -1
     """The oldest epoch in which this broker last used one of the directories; -1 when one does not say."""
 
@@ -47,7 +47,7 @@ class Identity:
 
 
 def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
-    """What the data directories say, and the settings where they say nothing; StartError when they disagree."""
+    """The identity in the data directories, or the one in the settings for new ones; StartError when they disagree."""
     broker_id, cluster_id, directory_id, new = config.node_id, None, None, False
     rebooted = False
     epochs = []
@@ -81,7 +81,7 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
 
 
 def _refuse_supervised_data(directory: Path) -> None:
-    """A lone broker beside the brokers of a supervisor would take the place of one of them, without its records."""
+    """A standalone broker in a supervisor's directory would replace one of its brokers, without its records."""
     brokers = sorted(path.parent.name for path in directory.glob(f"broker-*/{META}"))
     if brokers:
         raise StartError(
@@ -91,7 +91,7 @@ def _refuse_supervised_data(directory: Path) -> None:
 
 
 def refuse_standalone_data(directory: Path) -> None:
-    """The brokers of a supervisor have directories of their own, and would not see the records that lie here."""
+    """The brokers of a supervisor have their own directories, and would not see the records in this one."""
     if (directory / META).exists():
         raise StartError(
             f"{directory} holds the data of a broker that ran alone; move all but cluster.db into "
@@ -100,7 +100,7 @@ def refuse_standalone_data(directory: Path) -> None:
 
 
 def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str, broker_epoch: int) -> None:
-    """Write down what is now certain, or refuse data of another cluster."""
+    """Write the confirmed identity to the directories, or refuse data of another cluster."""
     if identity.cluster_id not in (None, cluster_id):
         raise StartError(
             f"The data belongs to cluster {identity.cluster_id}, but the store to {cluster_id}; point the broker "
@@ -124,7 +124,7 @@ def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str, brok
 
 
 def note_registration(logs: LogManager, current_epoch: Callable[[], int]) -> None:
-    """The broker goes on in a new epoch. Where that cannot be written, its next start counts as one with an old copy.
+    """The broker has a new epoch. If that cannot be written, its next start counts as one with an old copy of the data.
 
     Runs in a thread, perhaps beside an earlier one that is late: each writes the epoch that is current at that moment.
     """
@@ -136,7 +136,7 @@ def note_registration(logs: LogManager, current_epoch: Callable[[], int]) -> Non
 
 
 def _boot_id() -> str | None:
-    """A name of the machine's present run; None where the system has none."""
+    """An id that changes with every boot of the machine; None where the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

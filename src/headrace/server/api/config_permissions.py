@@ -28,7 +28,7 @@ def resource_of(asked: RequestedResource) -> Resource:
 
 
 def changeable(context: Context, resources: Sequence[A]) -> tuple[list[A], list[tuple[A, KafkaError]]]:
-    """What the client may change the settings of, and what it may not."""
+    """The resources whose settings the client may change, and those it may not, with the error."""
     allowed: list[A] = []
     denied: list[tuple[A, KafkaError]] = []
     for asked in resources:

@@ -1,4 +1,4 @@
-"""What both requests that change settings do: read each resource, have the controller decide, and tell the errors apart."""
+"""What both requests that change settings do: read each resource, have the controller decide, and return an error for each."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def _requested(context: Context, request: DeleteTopicsRequest) -> list[DeleteTop
 
 
 def _refusal(context: Context, state: DeleteTopicState) -> DeletableTopicResult | None:
-    """What to answer when the client may not delete this; a topic's name is shown only to clients that may see it."""
+    """The error when the client may not delete this; a topic's name is shown only to clients that may see it."""
     name = state.name
     if name is None:
         topic = context.engines.cluster.image.topics_by_id.get(state.topic_id)

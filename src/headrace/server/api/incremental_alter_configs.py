@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: set, take away, append to and subtract from single settings.
+"""IncrementalAlterConfigs: set, delete, append to and subtract from single settings.
 
 - All of one resource's changes happen or none; another resource's errors do not matter.
 - The controller decides; another broker passes the request on. A broker's loggers are its own.

@@ -121,7 +121,7 @@ class Controller:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def step_down(self) -> None:
-        """Write nothing more, and fail those who wait with NOT_CONTROLLER."""
+        """Write nothing more, and fail waiting callers with NOT_CONTROLLER."""
         if self._state is ControllerState.STEPPED_DOWN:
             return
         self._state = ControllerState.STEPPED_DOWN

@@ -13,8 +13,8 @@ INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 def internal_topic(name: str, config: BrokerConfig, standalone: bool) -> CreatableTopic:
     """How to create an internal topic.
 
-    A lone broker keeps one replica. In a cluster the replication factor is the configured one, and creating the topic fails until
-    there are enough brokers, so that no offset ever has fewer replicas.
+    A standalone broker keeps one replica. In a cluster the replication factor is the configured one, and creating the topic
+    fails until there are enough brokers, so that no offset ever has fewer replicas.
     """
     if name == CONSUMER_OFFSETS:
         partitions = config.integer("offsets.topic.num.partitions")

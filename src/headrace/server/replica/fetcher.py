@@ -1,7 +1,8 @@
-"""Pulls from one leader everything this broker follows there, in one request at a time over a fetch session.
+"""Fetches every partition that this broker follows from one leader, one request at a time over a fetch session.
 
-The request carries the epoch of the last record this log has; when the leader's history differs, it says where, and
-the log is cut there (KIP-595). So a follower never cuts blindly to its own high watermark: see docs/replication.md.
+The request carries the epoch of the last record this log has; when the leader's history diverges, the reply says where, and
+the log is truncated there (KIP-595). So a follower never truncates blindly to its own high watermark: see
+docs/replication.md.
 """
 
 from __future__ import annotations
@@ -79,19 +80,19 @@ class ReplicaFetcher:
         self._throttle = throttle
         self._partitions: dict[Key, Partition] = {}
         self._backing_off: dict[Key, float] = {}
-        """Partitions that cannot go on for now, and when to ask again."""
+        """Partitions that back off after an error, and when to fetch them again."""
         self._backoffs: dict[Key, float] = {}
-        """How long each of them rested last. Most trouble is that one broker heard of a new leader before the other:
-        the first rest is short, and those that follow grow to replica.fetch.backoff.ms."""
+        """The last backoff of each, in seconds. Most errors mean only that one broker learned of a new leader before the
+        other: the first backoff is short, and the next ones grow to replica.fetch.backoff.ms."""
         self._behind: set[Key] = set()
-        """Partitions under the throttle that the leader has more of."""
+        """Throttled partitions that have not caught up with the leader."""
         self._held: set[Key] = set()
-        """Those that are not asked for until the throttle allows it."""
+        """Those that are not fetched until the throttle allows it."""
         self._to_send: dict[Key, None] = {}
-        """Partitions whose place the session does not know yet."""
+        """Partitions whose fetch offset the session does not know yet."""
         self._to_forget: dict[Key, None] = {}
         self._asked_in: dict[Key, int] = {}
-        """The leader epoch in which each was last asked for: an answer to that counts in no other."""
+        """The leader epoch in which each was last fetched; a reply counts only in that epoch."""
         self._session_id = 0
         self._session_epoch = 0
         self._session_broker_epoch = -1
@@ -123,7 +124,7 @@ class ReplicaFetcher:
             self._to_forget[key] = None
 
     def ask_again(self, partition: Partition) -> None:
-        """Name a partition's place once more, or find that it has none."""
+        """Send a partition's fetch offset again, if it is followed and not backing off."""
         key = (partition.topic_id, partition.index)
         if key in self._partitions and key not in self._backing_off and key not in self._held:
             self._to_send[key] = None
@@ -170,7 +171,7 @@ class ReplicaFetcher:
 
     async def _fetch(self, connection: AsyncConnection) -> None:
         if self._broker_epoch() != self._session_broker_epoch:
-            # This broker registered anew; the leader takes it for in sync only under its present epoch.
+            # This broker registered again; the leader counts it as in sync only under its current epoch.
             self._start_session_over()
         await self._bring_to_disk()
         request = self._request()
@@ -193,7 +194,7 @@ class ReplicaFetcher:
                 key = (topic.topic_id, reply.partition_index)
                 partition = self._partitions.get(key)
                 if partition is None or self._asked_in.get(key) != partition.leader_epoch:
-                    continue  # A change of roles has overtaken the answer; `follow` has asked for it anew.
+                    continue  # The partition's role changed meanwhile; `follow` has already asked for it again.
                 if self._take(key, partition, reply):
                     out_of_range.append(partition)
         for partition in out_of_range:
@@ -206,7 +207,7 @@ class ReplicaFetcher:
             self._to_send = dict.fromkeys(asked)
 
     def _nothing_to_ask_for(self) -> float:
-        """How many seconds it will be before there is anything to ask; 0 when there is."""
+        """Seconds until there is something to fetch; 0 when there is already."""
         self._resume_after_backoff()
         self._hold_throttled()
         idle = len(self._backing_off.keys() | self._held)
@@ -218,7 +219,7 @@ class ReplicaFetcher:
         return max(min(waits), 0.001)
 
     def _hold_throttled(self) -> None:
-        """Leave out what is throttled and not in sync while the limit is exceeded; what is in sync goes on."""
+        """Leave out throttled partitions that are not in sync while the limit is exceeded; those in sync continue."""
         if self._throttle.seconds_left() > 0:
             for key in self._behind:
                 self._leave_out(key)
@@ -236,7 +237,7 @@ class ReplicaFetcher:
             self._ask_for(key)
 
     def _leave_out(self, key: Key) -> None:
-        """The session forgets it: otherwise every reply would bring again what this broker does not want now."""
+        """Remove it from the session: otherwise every reply would contain records that this broker does not want now."""
         self._to_send.pop(key, None)
         self._to_forget[key] = None
 
@@ -245,7 +246,7 @@ class ReplicaFetcher:
         self._to_send[key] = None
 
     async def _bring_to_disk(self) -> None:
-        """To ask from an offset on is to say that everything before it is here: in sync mode, on the disk."""
+        """A fetch offset states that everything before it is here: in sync mode, on disk."""
         flushes = {key: self._partitions[key].bring_to_disk() for key in self._to_send}
         waiting = {key: flush for key, flush in flushes.items() if flush is not None}
         if not waiting:
@@ -262,12 +263,12 @@ class ReplicaFetcher:
         later: dict[Key, None] = {}
         for key in list(self._to_send):
             partition = self._partitions[key]
-            if partition.awaits_disk:  # Followed anew while the others were brought there.
+            if partition.awaits_disk:  # Followed again while the others were flushed.
                 later[key] = None
                 continue
             try:
                 place = self._place(partition)
-            except KafkaError as error:  # Its log fails; the others must go on.
+            except KafkaError as error:  # Its log failed; the others must continue.
                 self._back_off(key, partition, error.message)
                 continue
             self._asked_in[key] = partition.leader_epoch
@@ -299,7 +300,7 @@ class ReplicaFetcher:
         )
 
     def _take(self, key: Key, partition: Partition, reply: PartitionReply) -> bool:
-        """Apply one partition's answer; True when its place in the leader's log must be looked up."""
+        """Apply one partition's reply; True when its offset is out of the leader's range and must be looked up."""
         code = ErrorCode(reply.error_code)
         if partition.is_leader or code is ErrorCode.OFFSET_OUT_OF_RANGE:
             return not partition.is_leader
@@ -346,11 +347,11 @@ class ReplicaFetcher:
         partition.truncate(target)
 
     async def _find_place(self, connection: AsyncConnection, partition: Partition) -> None:
-        """The offset asked for is not in the leader's log: begin again where it has records."""
+        """The fetch offset is not in the leader's log: start over where it has records."""
         key, epoch = (partition.topic_id, partition.index), partition.leader_epoch
 
         def still_follows() -> bool:
-            """An answer that a change of roles has overtaken says nothing of this log any more."""
+            """A reply from before a role change no longer applies to this log."""
             return partition.leader_epoch == epoch and self._partitions.get(key) is partition
 
         latest = await self._offset_of(connection, partition, LATEST)
