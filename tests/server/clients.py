@@ -23,14 +23,14 @@ def create(
     partitions: int = 1,
     config: Mapping[str, str] | None = None,
 ) -> None:
-    """Create a topic with so many replicas, or with a partition on each of these brokers, the first of them its leader."""
+    """Create a topic with this many replicas, or with its replicas on these brokers, the first of them the leader."""
     place = (
         {"replication_factor": replicas}
         if isinstance(replicas, int)
         else {"replica_assignment": [list(replicas)] * partitions}
     )
     topic = NewTopic(name, partitions, config=dict(config or {}), **place)
-    admin = admin_of(bootstrap)  # held until the result is there: without its client a request fails
+    admin = admin_of(bootstrap)  # keep the client until the result arrives: the request fails without it
     admin.create_topics([topic])[name].result(PATIENCE)
 
 

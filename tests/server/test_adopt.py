@@ -101,7 +101,7 @@ def test_what_a_crash_tore_before_the_adoption_is_cut(tmp_path):
         file.write(b"\x00" * 30)
     BrokerThread(
         tmp_path / "target"
-    ).start().stop()  # it stops cleanly, which says nothing of what is adopted
+    ).start().stop()  # it stops cleanly, which says nothing about the adopted logs
     result = adopt(tmp_path / "source", "--data", tmp_path / "target")
     assert result.returncode == 0, result.stderr
     target = BrokerThread(tmp_path / "target").start()

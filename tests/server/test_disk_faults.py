@@ -1,4 +1,4 @@
-"""A disk that is full or fails: producers are told, other partitions go on, nothing acknowledged is damaged."""
+"""A disk that is full or fails: producers get an error, other partitions are not affected, nothing acknowledged is damaged."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Settings that a broker used to take without a word, each seen to act on a real broker."""
+"""Settings that a broker used to accept and ignore, each shown to act on a real broker."""
 
 import threading
 

@@ -95,7 +95,7 @@ def refuse_standalone_data(directory: Path) -> None:
     if (directory / META).exists():
         raise StartError(
             f"{directory} holds the data of a broker that ran alone; move all but cluster.db into "
-            f"{directory / 'broker-1'} to go on with several, or choose another data directory."
+            f"{directory / 'broker-1'} to continue with several, or choose another data directory."
         )
 
 

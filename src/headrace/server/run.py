@@ -89,8 +89,8 @@ async def _serve(node: Node, signals: StopSignals) -> None:
     )
     for name, endpoint in node.guessed_addresses.items():
         log.warning(
-            "Listener %s is open on every address, and clients are told to connect to %s:%d, this machine's name; "
-            "where that does not lead here, tell them another with --advertise HOST:PORT (advertised.listeners).",
+            "Listener %s is open on every address and advertises %s:%d, this machine's name; if clients cannot reach "
+            "that, set another with --advertise HOST:PORT (advertised.listeners).",
             name,
             *endpoint,
         )

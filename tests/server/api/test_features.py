@@ -1,4 +1,4 @@
-"""Feature levels: which there are, which hold, and switching the transaction protocol."""
+"""Feature levels: which exist, which are in effect, and switching the transaction protocol."""
 
 import pytest
 

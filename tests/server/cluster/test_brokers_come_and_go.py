@@ -66,12 +66,12 @@ async def test_a_broker_that_stops_in_good_order_hands_its_leaders_over_first(cl
     await cluster.settled()
     await asyncio.wait_for(second.hand_over(10), 20)
     assert {partition.leader for partition in second.image.topics["both"].partitions} == {1}
-    # Nobody else has these, so it leads them until it is gone.
+    # No other broker has these, so it leads them until it leaves.
     assert {partition.leader for partition in second.image.topics["alone"].partitions} == {1, 2}
 
 
 async def all_go_at_once(cluster: Cluster) -> None:
-    """As when the power fails: nobody is left to note who went first."""
+    """As in a power cut: no broker is left to record which one went first."""
     for node in cluster.nodes.values():
         for task in node._tasks:
             task.cancel()
@@ -125,7 +125,7 @@ async def test_a_broker_back_first_with_an_old_copy_of_its_data_waits_too(cluste
 async def test_what_others_put_beside_the_brokers_is_left_alone(
     cluster: Cluster, name: str, data: bytes
 ) -> None:
-    """Every broker would fail at it, and the cluster would have no controller."""
+    """Otherwise every broker would fail on it, and the cluster would have no controller."""
     first = await cluster.start(1)
     await first._store.commit([Create(f"{BROKER_IDS}/{name}", data)])
     await cluster.start(2)
@@ -201,7 +201,7 @@ async def test_a_broker_that_loses_the_store_between_its_first_steps_is_not_take
 
 @contextlib.contextmanager
 def noted_arrivals(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, bool]]]:
-    """Who registered, and whether the controller took its data for what it had."""
+    """Which brokers registered, and whether the controller trusted their data."""
     seen: list[tuple[int, bool]] = []
     register = brokers.register
 

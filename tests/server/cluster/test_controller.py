@@ -96,7 +96,7 @@ async def test_producer_ids_are_given_out_in_blocks_that_never_meet(cluster: Clu
 
 
 async def test_a_controller_that_sees_its_successor_answers_no_more(cluster: Cluster) -> None:
-    """Until it wrote something it would not notice, and tell leaders what it knows for ever."""
+    """Otherwise it would not notice until its next write, and keep answering leaders from an old image."""
     first = await cluster.start(1)
     second = await cluster.start(2)
     old = first.controller

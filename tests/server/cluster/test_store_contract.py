@@ -1,4 +1,4 @@
-"""What the code above the store relies on, asked of every home the store has."""
+"""What the code above the store relies on, checked for every implementation of the store."""
 
 from __future__ import annotations
 

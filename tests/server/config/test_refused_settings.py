@@ -1,4 +1,4 @@
-"""A setting that would lock the cluster must not be taken by a broker that cannot lock it."""
+"""A broker without security must not accept a setting that promises it."""
 
 import re
 

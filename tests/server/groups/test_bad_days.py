@@ -67,7 +67,7 @@ class Group:
         return consumer
 
     def poll_until(self, condition: Callable[[], bool], what: str, *but: Consumer) -> list[bytes]:
-        """Everybody polls, but those named, until the condition holds; returns what they got."""
+        """All consumers except those named poll until the condition holds; returns what they got."""
         values = []
 
         def polled() -> bool:

@@ -31,7 +31,7 @@ async def test_a_partition_moves_only_after_its_owner_has_given_it_up(groups) ->
     await groups.consumer("a")
     b = await groups.consumer("b")
     assert (b.member_epoch, groups.partitions(b)) == (2, {})
-    # a hears what to keep, and stays in its epoch until it has obeyed.
+    # a learns what to keep, and stays in its epoch until it has given up the rest.
     a = await groups.consumer("a", 1)
     assert a.member_epoch == 1
     kept = groups.partitions(a)

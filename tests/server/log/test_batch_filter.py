@@ -1,4 +1,4 @@
-"""What one batch keeps, whatever the offset map knows of it."""
+"""Which records of a batch stay, however much of it the offset map covers."""
 
 from __future__ import annotations
 

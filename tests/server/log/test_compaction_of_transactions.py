@@ -1,4 +1,4 @@
-"""Compaction drops the records of aborted transactions, and markers when nobody needs them any more."""
+"""Compaction drops the records of aborted transactions, and markers once they are no longer needed."""
 
 from __future__ import annotations
 

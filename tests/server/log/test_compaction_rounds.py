@@ -1,4 +1,4 @@
-"""Which log the cleaner takes, how far one round gets, and where the next one starts."""
+"""Which log the cleaner picks, how far one round gets, and where the next one starts."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def test_where_a_deleted_topic_was_compacted_to_is_not_taken_for_a_new_one
     box.log = box.manager.create("t", 0, LogConfig(**box.settings))
     for number in range(60):
         box.put(b"k%d" % number if number > 20 else b"early", b"%d" % number)
-    assert not await box.cleaner.clean_one()  # nothing is sealed yet; but it looks around
+    assert not await box.cleaner.clean_one()  # nothing is sealed yet, but the cleaner checks the log
     box.restart()
     assert await box.clean()
     assert [offset for offset, key, _ in box.records() if key == b"early"] == [20]

@@ -18,7 +18,7 @@ from tests.server.log.compacting import Compacted
 
 
 async def compact_with(box, interference):
-    """Compact a log of 20 records, and have something done when the work is done and not yet in service."""
+    """Compact a log of 20 records, and call `interference` when the new segments are ready but not in service yet."""
     for number in range(20):
         box.put(b"k", b"%d" % number)
 
@@ -192,7 +192,9 @@ async def test_gaps_that_compaction_made_survive_a_crash_before_the_topics_setti
     await box.clean()
     before = box.records()
     end_offset = box.log.log_end_offset
-    box.settings = {"segment_bytes": 300}  # what a broker goes by until it has read the cluster's facts
+    box.settings = {
+        "segment_bytes": 300
+    }  # the defaults that a broker uses until it has read the cluster's metadata
     box.restart(cleanly=False)
     assert box.log.log_end_offset == end_offset
     assert box.records() == before

@@ -1,4 +1,4 @@
-"""What acks=0 means: nobody answers, so loss and another order happen without anyone being told. Shown, not hidden."""
+"""What acks=0 means: there is no reply, so records are lost or reordered without an error. These tests show it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Whatever a peer sends, it gets the right error or is cut off, and everybody else goes on."""
+"""Whatever a peer sends, it gets the right error or is disconnected, and other clients are not affected."""
 
 import random
 import socket

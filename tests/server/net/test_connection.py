@@ -1,4 +1,4 @@
-"""A connection whose request cannot be finished: it is closed or goes on, and never just stays silent."""
+"""A connection whose request cannot be finished is closed or continues; it never just stays silent."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Large requests: they cost what their bytes cost, however large, and those that stop half way hold up nobody."""
+"""Large requests cost only what their bytes cost, and those that stop half way do not delay others."""
 
 import asyncio
 import contextlib

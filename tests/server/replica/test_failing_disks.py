@@ -1,4 +1,4 @@
-"""A disk that fails under one replica: the others of its broker go on."""
+"""A disk that fails under one replica: the broker's other replicas are not affected."""
 
 import errno
 import os
@@ -141,7 +141,7 @@ def test_the_last_replica_in_sync_leads_on_in_a_new_epoch_when_its_log_comes_bac
         log = node.logs.get("sick", 0)
         log.take_offline("the disk failed")
         cut_to_one_batch(log.directory)
-        # Not in the term that it has lost records of.
+        # Not in the epoch of which it has lost records.
         await node.maintenance.retry_offline()
         return log.offline_reason
 

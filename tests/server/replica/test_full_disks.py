@@ -79,7 +79,7 @@ def test_a_leader_on_a_full_disk_is_replaced_and_returns_by_itself_when_there_is
         produce(cluster, *during)  # Delivered only when another leads.
         assert state(cluster)[0] in (2, 3)
         assert read(cluster) == [b"before", *during]
-        # It serves on, and is not made the leader again while it has no room.
+        # It keeps serving, and does not become the leader again while it has no room.
         assert 1 not in state(cluster)[1]
         assert elect_preferred(cluster).code() == ClientError.PREFERRED_LEADER_NOT_AVAILABLE
         assert cluster[1].process.poll() is None
@@ -119,7 +119,7 @@ def epoch_of(cluster):
 
 
 def known_to_be_full(cluster):
-    """Which brokers have said so to the controller."""
+    """The brokers that have reported a full disk to the controller."""
 
     async def look(node):
         controller = node.cluster.controller

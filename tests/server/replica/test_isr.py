@@ -1,4 +1,4 @@
-"""Who counts as in sync: what followers' fetches and the controller's answers do to the ISR and the high watermark."""
+"""Which replicas are in sync: how fetches and the controller's answers change the ISR and the high watermark."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ def test_the_first_record_after_a_quiet_time_finds_no_follower_late():
     led = leadership()
     heard = {2: 99.6, 3: 99.7}
     assert led.out_of_sync(0, 100.0, LONGEST, heard) == set()
-    # Five seconds later a record has just been written, and nobody has fetched it yet.
+    # Five seconds later a record has just been written, and no follower has fetched it yet.
     assert led.out_of_sync(1, 105.0, LONGEST, {2: 104.6, 3: 104.7}) == set()
 
 
@@ -92,7 +92,7 @@ async def test_a_log_that_failed_in_a_term_needs_another_to_come_back_in(make_pa
 
 
 class Controller:
-    """Answers as it is told to, or breaks."""
+    """Gives the answers of the test, or breaks."""
 
     def __init__(self, partition, answers):
         self.partition = partition

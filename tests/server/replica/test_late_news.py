@@ -1,4 +1,4 @@
-"""One broker hears of a change long after another: nothing that follows from it may wait for ever."""
+"""One broker learns of a change long after another: nothing may wait forever because of that."""
 
 import contextlib
 

@@ -111,7 +111,7 @@ def leadership(replicas, isr):
 
 
 def test_a_follower_that_the_leader_has_not_heard_of_is_told_to_ask_again(pair):
-    """Otherwise it takes the records, names its place once, and the leader waits for it for ever."""
+    """Otherwise it takes the records, sends its offset once, and the leader waits for it forever."""
     leader, follower = pair
     leader.role(1, 0, [1], replicas=[1])
     leader.append(b"x")

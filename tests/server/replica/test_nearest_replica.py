@@ -1,4 +1,4 @@
-"""Consumers that say where they are read from a replica in their rack (KIP-392)."""
+"""Consumers that name their rack read from a replica in it (KIP-392)."""
 
 import json
 import time
@@ -60,7 +60,7 @@ def test_the_leader_names_the_replica_in_the_consumers_rack_at_once(cluster, ver
     for rack, nearest in (("b", 2), ("c", 3)):
         reply = fetch(cluster, 1, topic, rack=rack, version=version)
         assert (reply.error_code, reply.preferred_read_replica, reply.records or b"") == (0, nearest, b"")
-        # That replica serves; it may be about to hear how far the records are committed.
+        # That replica serves; it may not know the latest high watermark yet.
         assert fetch(cluster, nearest, topic, rack=rack, version=version).records
 
 

@@ -113,7 +113,7 @@ def test_a_new_replica_waits_while_others_go_on(cluster, side):
     alter(cluster, ResourceType.BROKER, throttled, **{f"{side}_replication_throttled_rate": 1})
     move(cluster, topic, [1, 2])
     until(lambda: log_end_offset(cluster[2], topic) > 0, "the first records are there")
-    # In sync from the start, and throttled by name: it must go on all the same. That takes many round trips.
+    # In sync from the start, and throttled by name: it must continue all the same. That takes many round trips.
     fill(cluster, other, 30)
     assert log_end_offset(cluster[2], other) == 30
     assert log_end_offset(cluster[2], topic) < log_end_offset(cluster[1], topic) == 100

@@ -1,5 +1,5 @@
-"""Unclean election by setting, on brokers in processes of their own: a partition whose last in-sync replica is away comes back
-with less, when somebody says that it may."""
+"""Unclean election by setting, on brokers in separate processes: a partition whose last in-sync replica is away comes back
+with less, if the setting allows it."""
 
 import pytest
 

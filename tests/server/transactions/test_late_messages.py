@@ -1,4 +1,4 @@
-"""KIP-890, said byte by byte: a message or an end that arrives late never lands in the next transaction."""
+"""KIP-890, byte by byte: a message or an end that arrives late never lands in the next transaction."""
 
 import asyncio
 import threading

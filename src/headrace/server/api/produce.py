@@ -115,7 +115,7 @@ def _serve(
         for data in partitions:
             try:
                 if acks not in (-1, 0, 1):
-                    raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0 and 1")
+                    raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not -1, 0 or 1")
                 if topic in refused:
                     raise KafkaError(refused[topic], NO_PERMISSION)
                 partition = find(topic, data[0], by_id)

@@ -63,7 +63,7 @@ class FlushJob:
         except OSError as error:
             if life.store is self.store:
                 # After a failed fsync the disk's contents are unknown until recovery reads them.
-                life.fail(f"bringing it to the disk failed: {error}")
+                life.fail(f"flushing failed: {error}")
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{life.name} could not be flushed: {error}."
             ) from None

@@ -235,7 +235,7 @@ class LogManager:
             else:
                 files.make_directory(log.directory)
         except OSError as error:
-            raise log.fail(f"it cannot be made: {error}") from None
+            raise log.fail(f"it cannot be created: {error}") from None
         self._unmade.discard(log)
 
     def _trash_older_topic(self, log: PartitionLog, topic_id: uuid.UUID) -> None:

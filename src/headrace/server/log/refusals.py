@@ -34,8 +34,8 @@ def wrong_counts(header: BatchHeader) -> KafkaError:
 def without_sequence(name: str, producer_id: int, sequence: int) -> KafkaError:
     return KafkaError(
         ErrorCode.INVALID_RECORD,
-        f"Sequence {sequence} of producer {producer_id} for {name} cannot be: an idempotent batch "
-        "has a sequence and an epoch from 0 up.",
+        f"Sequence {sequence} of producer {producer_id} for {name} is invalid: an idempotent batch "
+        "has a sequence and an epoch of 0 or more.",
     )
 
 
@@ -53,5 +53,5 @@ def not_verified(name: str, producer_id: int) -> KafkaError:
 def out_of_order(name: str, base_offset: int, log_end_offset: int) -> KafkaError:
     return KafkaError(
         ErrorCode.OFFSET_OUT_OF_RANGE,
-        f"A batch for {name} begins at offset {base_offset}, before {log_end_offset}, where the log goes on.",
+        f"A batch for {name} begins at offset {base_offset}, before {log_end_offset}, where the log continues.",
     )

@@ -333,7 +333,7 @@ class ReplicaFetcher:
                 self._behind.add(key)
 
     def _back_off(self, key: Key, partition: Partition, reason: str) -> None:
-        log.info("%s rests from following broker %d: %s", partition, self._leader_id, reason)
+        log.info("%s backs off from following broker %d: %s", partition, self._leader_id, reason)
         self._leave_out(key)
         seconds = min(
             self._backoffs.get(key, FIRST_BACKOFF_SECONDS / 2) * 2, self._settings.backoff_ms / 1000
@@ -343,7 +343,7 @@ class ReplicaFetcher:
 
     def _cut(self, partition: Partition, epoch: int, end_offset: int) -> None:
         target = agreed_end(partition.log, epoch, end_offset)
-        log.info("%s: cut from %d to %d", partition, partition.log.log_end_offset, target)
+        log.info("%s: truncating from %d to %d", partition, partition.log.log_end_offset, target)
         partition.truncate(target)
 
     async def _find_place(self, connection: AsyncConnection, partition: Partition) -> None:
@@ -358,7 +358,9 @@ class ReplicaFetcher:
         if not still_follows():
             return
         if latest is not None and latest < partition.log.log_end_offset:
-            log.warning("%s: the leader's log ends at %d, before this one; cut there", partition, latest)
+            log.warning(
+                "%s: the leader's log ends at %d, before this one; truncating there", partition, latest
+            )
             partition.truncate(latest)
             self._to_send[key] = None
             return
@@ -370,7 +372,7 @@ class ReplicaFetcher:
             partition.log.truncate_fully_and_start_at(earliest)
             self._to_send[key] = None
         else:
-            self._back_off(key, partition, "its place is in the leader's log, which refuses it still")
+            self._back_off(key, partition, "its offset is in the leader's log, which still refuses it")
 
     async def _offset_of(self, connection: AsyncConnection, partition: Partition, time: int) -> int | None:
         asked = ListOffsetsPartition(partition.index, partition.leader_epoch, time)

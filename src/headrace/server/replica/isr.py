@@ -137,11 +137,11 @@ class IsrChanges:
                 leadership.confirm(answer.isr, answer.partition_epoch)
                 partition.isr_changed()
             elif code in _REFUSED:
-                log.info("the ISR of %s stays: %s", partition, code.name)
+                log.info("the ISR of %s is unchanged: %s", partition, code.name)
                 leadership.withdraw(self._clock.monotonic())
                 partition.isr_changed()
             elif code is ErrorCode.NONE or code in _CHANGED:
-                log.info("the ISR of %s waits for what changed: %s", partition, code.name)
+                log.info("the ISR of %s waits for newer metadata: %s", partition, code.name)
             else:
                 again[partition] = isr
         return again

@@ -161,7 +161,7 @@ class Replicas:
                     self._configure_topic(image, topic)
             except Exception:
                 # The others would not be updated before their next change.
-                log.exception("%s does not follow the cluster's image", topic.name)
+                log.exception("%s could not be updated from the cluster's metadata", topic.name)
 
     def _update_topic(self, image: MetadataImage, topic: Topic) -> None:
         config, log_config = self._settings(image, topic)
@@ -321,8 +321,8 @@ class Replicas:
         try:
             self._logs.delete(partition.topic, partition.index)
         except KafkaError as error:
-            log.error("%s leaves its files behind: %s", partition, error)
+            log.error("the files of %s could not be removed: %s", partition, error)
 
 
 def _log_fails(partition: Partition, error: KafkaError) -> None:
-    log.error("%s takes its role with a log that fails: %s", partition, error)
+    log.error("%s has a failed log: %s", partition, error)

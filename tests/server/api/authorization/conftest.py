@@ -16,7 +16,7 @@ def rules():
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory, rules):
     running = BrokerThread(tmp_path_factory.mktemp("broker"), authorizer=rules).start()
-    # A group that has committed, so that its coordinator is there to be asked.
+    # A group that has committed, so that its coordinator exists.
     client = Consumer({"bootstrap.servers": running.bootstrap, "group.id": "g", "log_level": 0})
     admin = AdminClient({"bootstrap.servers": running.bootstrap})
     admin.create_topics([NewTopic("committed", 1)])["committed"].result(30)

@@ -6,7 +6,7 @@ TOPIC, GROUP, TXN = ResourceKind.TOPIC, ResourceKind.GROUP, ResourceKind.TRANSAC
 
 
 class Rules:
-    """Everything is allowed but what is in `denied`; remembers what it was asked."""
+    """Allows everything except what is in `denied`; remembers every question."""
 
     def __init__(self):
         self.denied = set()

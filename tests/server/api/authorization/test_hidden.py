@@ -67,7 +67,7 @@ def test_groups_are_listed_for_those_who_may_see_them(wire, rules, topic):
         return {each.group_id for each in wire.ask(ListGroupsRequest(), 4, ListGroupsResponse).groups}
 
     rules.deny(Operation.DESCRIBE, GROUP, group)
-    assert group in listed()  # who may describe the cluster sees all
+    assert group in listed()  # a principal that may describe the cluster sees every group
     rules.deny_on_cluster(Operation.DESCRIBE)
     assert group not in listed()
 
