@@ -106,11 +106,11 @@ def test_what_a_crash_tore_before_the_adoption_is_cut(tmp_path):
     assert result.returncode == 0, result.stderr
     target = BrokerThread(tmp_path / "target").start()
     assert end_offset(target.bootstrap, "torn", 0) == 50
-    told = []
+    delivered = []
     producer = Producer({"bootstrap.servers": target.bootstrap})
     producer.produce(
-        "torn", b"next", on_delivery=lambda error, message: told.append((error, message.offset()))
+        "torn", b"next", on_delivery=lambda error, message: delivered.append((error, message.offset()))
     )
     producer.flush(30)
-    assert told == [(None, 50)]
+    assert delivered == [(None, 50)]
     target.stop()

@@ -56,7 +56,7 @@ def test_kill_9_loses_no_acknowledged_record(process, seed, settings):
     acknowledged: dict[int, bytes] = {}
     number = 0
 
-    def told(error, message):
+    def acknowledge(error, message):
         if error is None:
             acknowledged[message.offset()] = message.value()
 
@@ -75,7 +75,9 @@ def test_kill_9_loses_no_acknowledged_record(process, seed, settings):
         killer.start()
         while killer.is_alive():
             for _ in range(50):
-                producer.produce("ledger", b"%d %s" % (number, b"x" * dice.randrange(200)), on_delivery=told)
+                producer.produce(
+                    "ledger", b"%d %s" % (number, b"x" * dice.randrange(200)), on_delivery=acknowledge
+                )
                 number += 1
             producer.poll(0.001)
         killer.join()

@@ -66,12 +66,12 @@ async def test_a_failed_log_commits_nothing(make_partition):
     partition = make_partition("orders", replicas=(1, 2))
     partition.append(memoryview(bytearray(batch(b"a"))))
     partition.log.take_offline("a fault that a test put here")
-    told = []
-    partition.when_committed(0, told.append)
+    answers = []
+    partition.when_committed(0, answers.append)
     partition.take_role(PartitionState((1, 2), (1,), leader=1, partition_epoch=1), 1, 1.0)
-    assert told == [], "the record may be lost"
+    assert answers == [], "the record may be lost"
     partition.log_failed()
-    assert told == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert answers == [ErrorCode.KAFKA_STORAGE_ERROR]
 
 
 async def test_a_log_that_failed_in_a_term_needs_another_to_come_back_in(make_partition):

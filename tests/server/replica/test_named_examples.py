@@ -75,7 +75,7 @@ class Directory:
         return None
 
 
-def told(reply):
+def records_of(reply):
     """The records of a reply, in memory or in a file."""
     if reply.records is None:
         return b""
@@ -97,7 +97,7 @@ def pull(follower, leader):
     if reply.diverging_epoch is not None:
         follower.partition.truncate(agreed_end(log, *reply.diverging_epoch))
         return
-    records = told(reply)
+    records = records_of(reply)
     follower.partition.append_from_leader(memoryview(records), reply.high_watermark, reply.log_start_offset)
 
 
@@ -162,7 +162,7 @@ def test_with_log_end_9_and_high_watermark_6_consumers_read_0_to_5(pair):
         Directory(leader), by_id=False, version=12, replica_id=-1, isolation=0, max_bytes=1 << 20
     )
     ((_, reply),), _, _ = consumer.read([entry], nowait=False)
-    offsets = [header.base_offset for _, header in iterate_batches(told(reply))]
+    offsets = [header.base_offset for _, header in iterate_batches(records_of(reply))]
     assert offsets == [0, 1, 2, 3, 4, 5]
 
 
@@ -285,10 +285,10 @@ def test_a_deposed_leader_acknowledges_nothing(pair):
     a, _ = pair
     a.role(1, 0, [1, 2])
     a.append(b"unreplicated")
-    told = []
-    a.partition.when_committed(0, told.append)
+    answers = []
+    a.partition.when_committed(0, answers.append)
     a.role(2, 1, [2])
-    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     with pytest.raises(KafkaError) as refused:
         a.append(b"more")
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

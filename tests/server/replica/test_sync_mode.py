@@ -10,8 +10,8 @@ from headrace.testing.broker import BrokerThread
 from headrace.testing.cluster import Cluster
 from headrace.testing.wire import WireClient, batch
 from headrace.wire.errors import ErrorCode
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.server.clients import create
+from tests.server.requests import produce_request, produced
 
 
 class GatedFiles(Files):
@@ -60,15 +60,8 @@ def cluster(tmp_path, files):
 
 
 def produce(cluster, *values, timeout_ms=30_000):
-    data = PartitionProduceData(index=0, records=batch(*values))
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=timeout_ms,
-        topic_data=[TopicProduceData(name="synced", partition_data=[data])],
-    )
     with WireClient(cluster[1].bootstrap, timeout=60) as client:
-        reply = client.call(request, 9)
-    return ErrorCode(reply.responses[0].partition_responses[0].error_code)
+        return produced(client, produce_request("synced", batch(*values), timeout_ms=timeout_ms))
 
 
 def test_nothing_is_acknowledged_before_the_follower_has_it_on_its_disk(cluster, files):

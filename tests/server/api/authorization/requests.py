@@ -4,10 +4,10 @@ from headrace.testing.wire import batch
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages import fetch as fe
 from headrace.wire.messages import offset_commit as oc
-from headrace.wire.messages import produce as pr
 from headrace.wire.messages import txn_offset_commit as toc
 from headrace.wire.messages import write_txn_markers as wtm
 from headrace.wire.schema import Message
+from tests.server.requests import produce_request
 
 
 def codes(message):
@@ -27,8 +27,7 @@ def codes(message):
 
 
 def produce_to(topic, transactional_id=None):
-    data = [pr.TopicProduceData(topic, partition_data=[pr.PartitionProduceData(0, batch(b"v"))])]
-    return pr.ProduceRequest(transactional_id, -1, 1000, data)
+    return produce_request(topic, batch(b"v"), timeout_ms=1000, transactional_id=transactional_id)
 
 
 def fetch_of(topic, replica_id=-1):

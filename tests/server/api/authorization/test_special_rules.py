@@ -118,11 +118,11 @@ def test_the_authorizer_is_told_who_asks(wire, rules, topic):
 def test_a_real_client_is_told_what_it_may_not_do(broker, rules, topic):
     rules.deny(Operation.WRITE, TOPIC, topic)
     rules.deny(Operation.READ, GROUP, "real")
-    told = []
+    errors = []
     producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-    producer.produce(topic, b"v", on_delivery=lambda error, _: told.append(error))
+    producer.produce(topic, b"v", on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(30) == 0
-    assert told[0].name() == "TOPIC_AUTHORIZATION_FAILED"
+    assert errors[0].name() == "TOPIC_AUTHORIZATION_FAILED"
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "real", "log_level": 0})
     consumer.subscribe([topic])
     message = consumer.poll(30)
