@@ -157,7 +157,7 @@ def test_each_broker_has_ports_and_data_of_its_own(tmp_path):
     assert own["listeners"] == "PLAINTEXT://:9093"
     assert own["advertised.listeners"] == "PLAINTEXT://example.org:19093"
     assert own["log.dirs"] == "/a/broker-2,/b/broker-2"
-    # What was said stands; what was not is made to fit two brokers.
+    # Given settings stay; the others are adapted to two brokers.
     assert "offsets.topic.replication.factor" not in own
     assert (own["transaction.state.log.replication.factor"], own["transaction.state.log.min.isr"]) == (
         "2",

@@ -1,7 +1,7 @@
-"""The brokers of one cluster: who leads what, one connection to each, and patience.
+"""The brokers of one cluster: the partitions' leaders, one connection to each broker, and retries.
 
-Every piece of work is tried again while leaders move and brokers restart, until `default.api.timeout.ms` is over;
-then the last reason is given in one sentence. Nothing here is shared between threads.
+Every operation is retried while leaders move and brokers restart, until `default.api.timeout.ms` has passed; then one
+sentence gives the last reason. Nothing here is shared between threads.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOST_LEADER = frozenset(
 )
 
 PATIENCE_WITH_UNKNOWN = 3.0
-"""Seconds after which a topic that nobody knows is believed not to exist: one just made may still be on its way."""
+"""Seconds after which an unknown topic is taken not to exist: the metadata of a new one may still be spreading."""
 
 CONTROL_TOPICS = "__headrace_"
 """How the names of Headrace's own topics begin; like a broker's internal topics, no pattern matches them."""
@@ -81,14 +81,14 @@ class Cluster:
     # What the cluster holds.
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
-        """The topics of these names that exist, asked anew."""
+        """Those of the named topics that exist, from fresh metadata."""
         return self.retry("read the cluster's metadata", lambda: self._ask_topics(list(names)))
 
     def all_topics(self) -> dict[str, Topic]:
         return self.retry("list the cluster's topics", lambda: self._ask_topics(None))
 
     def topic(self, name: str) -> Topic:
-        """One topic, from memory where it is known; UNKNOWN_TOPIC_OR_PARTITION where it is not there."""
+        """One topic, from the cache if known; UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
         return self.retry(f"find the topic {name!r}", lambda: self._topic(name))
 
     def _topic(self, name: str) -> Topic:
@@ -146,7 +146,7 @@ class Cluster:
         raise BrokerUnavailable("; ".join(reasons) or "no broker is named")
 
     def leaders_of(self, name: str) -> Topic | None:
-        """A topic as it is led now, asked once; None where it is not there, or not for this user to see."""
+        """A topic with its current leaders, requested once; None if it does not exist or this user may not see it."""
         try:
             return self._ask_topics([name]).get(name)
         except KafkaError as error:
@@ -190,7 +190,7 @@ class Cluster:
         return self.connection(address)
 
     def forget(self, topic: str) -> None:
-        """Ask again who leads this topic the next time somebody needs to know."""
+        """Refresh the topic's leaders before they are next used."""
         self._topics.pop(topic, None)
 
     def by_leader(self, partitions: Iterable[tuple[str, int]]) -> dict[Connection, list[tuple[str, int]]]:
@@ -224,7 +224,7 @@ class Cluster:
         failed: Callable[[R], int],
         patience: float | None = None,
     ) -> R:
-        """Ask the coordinator and ask again while it moves or loads; `failed` finds the error code in a reply."""
+        """Ask the coordinator, retrying while it moves or loads; `failed` finds the error code in a reply."""
 
         def ask() -> R:
             answer = self.coordinator(kind, key).call(request)
@@ -238,7 +238,7 @@ class Cluster:
 
         return self.retry(f"ask the coordinator of {key!r}", ask, forget, patience)
 
-    # Patience.
+    # Retries.
 
     def retry(
         self,
@@ -247,7 +247,7 @@ class Cluster:
         forget: Callable[[], None] | None = None,
         patience: float | None = None,
     ) -> T:
-        """`action`'s result, however often it takes within the time allowed. `what` completes "Could not …"."""
+        """`action`'s result, with retries until the timeout. `what` completes "Could not …"."""
         allowed = self.settings.api_timeout if patience is None else patience
         deadline = time.monotonic() + allowed
         pause = self.settings.retry_backoff
@@ -260,7 +260,7 @@ class Cluster:
                     raise
                 now = time.monotonic()
                 if isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    # Counted from the first such answer: before it, brokers may have been away for long.
+                    # Counted from the first such answer: before that, brokers may have been unavailable for long.
                     unknown_since = now if unknown_since is None else unknown_since
                     if now + pause > min(deadline, unknown_since + PATIENCE_WITH_UNKNOWN):
                         raise

@@ -122,13 +122,13 @@ class Node:
         undo.push_async_callback(self.cluster.stop)
         confirm_identity(self.logs, identity, self.cluster.image.cluster_id, self.cluster.broker_epoch)
         if self._removes_strays:
-            doubt = identity.doubts(self.cluster.broker_epoch)
+            doubt = identity.reason_to_doubt_metadata(self.cluster.broker_epoch)
             settle_strays(self.logs, self.cluster.image, self.broker_id, doubt)
         self.cluster.on_registered_again(
             lambda: self._disk.submit(note_registration, self.logs, lambda: self.cluster.broker_epoch)
         )
         undo.push_async_callback(replication.stop)
-        if not self.cluster.lone:
+        if not self.cluster.standalone:
             room = DiskRoom(
                 self.logs.environment,
                 [directory.path for directory in self.logs.directories],

@@ -1,6 +1,6 @@
-"""OffsetCommit, read and written by hand: of what consumers ask between fetches, nothing is asked as often.
+"""OffsetCommit, read and written by hand: apart from fetches, it is the request that consumers send most often.
 
-- 2 to 4: retention of the commit's own  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
+- 2 to 4: a retention time per commit  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
 """
 
 from __future__ import annotations

@@ -133,11 +133,11 @@ def _make_varint(value: int) -> bytes:
 
 
 _SMALL_VARINTS = tuple(_make_varint(value) for value in range(1024))
-"""Nearly every number in a record is a small one: a length, or a difference from the record before."""
+"""Nearly every number in a record is small: a length, or a delta from the record before."""
 
 
 class BatchBuilder:
-    """Collects records into one batch. Offsets count up from `base_offset` unless a record names its own."""
+    """Collects records into one batch. Offsets count up from `base_offset` unless a record has its own."""
 
     __slots__ = (
         "_attributes",
@@ -232,7 +232,7 @@ class BatchBuilder:
         return offset
 
     def build(self, *, last_offset: int | None = None) -> bytearray:
-        """The finished batch. Compaction passes the `last_offset` it had, which outlives its last record."""
+        """The finished batch. Compaction passes the original `last_offset`, even if the last record was removed."""
         if last_offset is None:
             last_offset = self._next_offset - 1
         header = BatchHeader(
@@ -290,7 +290,7 @@ def build_batch(
 
 
 def assemble(header: BatchHeader, payload: Buffer, level: int | None = None) -> bytearray:
-    """A batch of this header and these records, not compressed yet; its length and checksum are put right."""
+    """A batch with this header and these records, not compressed; its length and checksum are computed."""
     if header.attributes & CODEC_MASK and payload:
         payload = compress(header.codec, payload, level)
     batch = bytearray(HEADER_SIZE)

@@ -26,7 +26,7 @@ class Login:
 
 
 def client_exchange(login: Login) -> Generator[bytes, bytes, None]:
-    """Yields what to send and takes what came back. Ends when the broker has proved that it knows the password."""
+    """Yields what to send and receives the answers. Ends when the broker has proved that it knows the password."""
     if login.mechanism == "PLAIN":
         yield b"\0".join((b"", login.username.encode(), login.password.encode()))
         return

@@ -1,4 +1,5 @@
-"""Every known setting acts, or says why it does not. What acts is read somewhere: the program itself is searched for it."""
+"""Every known setting acts, or gives the reason why not. A setting that acts is read somewhere: the test searches the source
+for it."""
 
 import ast
 import re

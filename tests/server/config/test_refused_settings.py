@@ -1,4 +1,4 @@
-"""A setting that would lock the cluster must not be taken by a broker that cannot lock it."""
+"""A broker without security must not accept a setting that promises it."""
 
 import re
 
@@ -56,7 +56,7 @@ def test_a_lock_that_is_not_there_is_refused_with_the_remedy(name: str, value: s
     with pytest.raises(ConfigError) as caught:
         BrokerConfig.load({name: value})
     assert str(caught.value) == (
-        f"{name}={value} is refused: this version has no TLS, SASL or ACLs yet, so whoever reaches the broker may do "
+        f"{name}={value} is refused: this version has no TLS, SASL or ACLs yet, so anyone who can reach the broker may do "
         "everything; remove the setting and keep the broker on loopback or a private network."
     )
 

@@ -1,4 +1,4 @@
-"""A group coordinator over a log in memory and a clock that only moves when told."""
+"""A group coordinator over a log in memory and a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -379,7 +379,7 @@ class Harness:
         )
 
     def partitions(self, response: ConsumerGroupHeartbeatResponse) -> dict[str, list[int]] | None:
-        """What a heartbeat's answer assigns; None when it says nothing of it."""
+        """The partitions that a heartbeat's answer assigns; None when it has no assignment."""
         if response.assignment is None:
             return None
         return {

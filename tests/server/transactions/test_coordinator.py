@@ -24,7 +24,7 @@ NOBODY = (-1, -1)
 
 
 class Harness:
-    """A coordinator that leads two partitions of `__transaction_state`, and whose markers arrive when told."""
+    """A coordinator that leads two partitions of `__transaction_state`, whose markers arrive when the test says so."""
 
     def __init__(self, make_partition, disk):
         self.clock = MovableClock()
@@ -196,7 +196,7 @@ def test_a_zombie_from_before_the_id_was_exchanged_does_not_fence_the_owner():
     exhausted = Transaction("tx", 7, LAST_EPOCH - 1, 60_000)
     exchanged = initialise(exhausted, (7, LAST_EPOCH - 1))
     assert (exchanged.producer_id, exchanged.producer_epoch) == (9, 0)
-    # The same request again gets the same answer, an older epoch of the old id none.
+    # The same request again gets the same answer; an older epoch of the old id gets none.
     assert initialise(exchanged, (7, LAST_EPOCH - 1)) is exchanged
     with pytest.raises(KafkaError) as refused:
         initialise(exchanged, (7, 3))

@@ -41,7 +41,7 @@ async def _from_client(
     image = context.engines.cluster.image
     wrong: dict[TopicPartition, ErrorCode] = {}
     for each in partitions:
-        # Offsets enter a transaction by AddOffsetsToTxn; the brokers' own topics are nobody else's to name.
+        # Offsets are added to a transaction by AddOffsetsToTxn; clients may not name internal topics here.
         if each[0] in INTERNAL_TOPICS or not context.may(Operation.WRITE, TOPIC, each[0]):
             wrong[each] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif image.partition(*each) is None:

@@ -50,7 +50,7 @@ def describe_loggers() -> list[ConfigEntry]:
 
 
 def alter_loggers(broker_id: int, name: str, ops: Sequence[ConfigOp], validate_only: bool) -> None:
-    """Set levels, or take them back to the parent's; KafkaError and no change when any of it is wrong."""
+    """Set levels, or reset them to the parent's; KafkaError and no change when any of them is invalid."""
     if name != str(broker_id):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker_id} but received {name}"

@@ -1,4 +1,4 @@
-"""What a handler is given: the broker's engines, who is asking in which version, what they may do, and the one reply."""
+"""What a handler gets: the broker's engines, the client and its version, the client's permissions, and the one reply."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Context:
     _answered: bool = False
 
     def reply(self, data: bytes | bytearray) -> None:
-        """Answer the request. Every way to do so leads through `_take_turn`, which only the first passes."""
+        """Answer the request. Every reply passes through `_take_turn`, which lets only the first one through."""
         if self._take_turn():
             self.connection.replies.send(data)
 
@@ -41,14 +41,14 @@ class Context:
             self.connection.replies.send_parts(parts)
 
     def reserve_reply(self) -> Reply:
-        """A place for an answer that is known later, so that the requests behind this one need not wait for it."""
+        """Reserve a place for a later answer, so that the requests behind this one need not wait for it."""
         if not self._take_turn():
             raise RuntimeError("this request has its reply already")
         return self.connection.replies.reserve()
 
     def _take_turn(self) -> bool:
         if self._answered:
-            # A client takes a second reply for the reply to its next request.
+            # A client would take a second reply for the reply to its next request.
             log.error("the request %d of %s was answered twice", self.correlation_id, self.client_id)
             self.connection.cut(FAILED_INSIDE)
             return False
@@ -76,7 +76,7 @@ class Context:
     def split(
         self, operation: Operation, kind: ResourceKind, items: Iterable[Q], name: Callable[[Q], str]
     ) -> tuple[list[Q], list[Q]]:
-        """Those whose named resource the client may do this to, and those it may not."""
+        """The items on whose resource the client may do this, and those on which it may not."""
         if not self.engines.guarded:
             return list(items), []
         allowed: list[Q] = []

@@ -1,8 +1,8 @@
-"""CreateTopics: each topic by itself succeeds or fails with a sentence.
+"""CreateTopics: each topic succeeds or fails by itself, with an error message.
 
 - The controller decides; another broker passes the request on.
 - -1 partitions or replicas take the broker's defaults; replicas may be placed by hand.
-- 5: the reply tells the settings and the numbers that hold  - 7: the topic's id
+- 5: the reply has the settings and numbers in effect  - 7: the topic's id
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
         return await _delete(context, request)
     denied: list[DeletableTopicResult] = []
     allowed: list[DeleteTopicState] = []
-    for state in _asked(context, request):
+    for state in _requested(context, request):
         refusal = _refusal(context, state)
         if refusal is None:
             allowed.append(state)
@@ -43,14 +43,14 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
     return response
 
 
-def _asked(context: Context, request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+def _requested(context: Context, request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     return (
         request.topics if context.version >= 6 else [DeleteTopicState(name) for name in request.topic_names]
     )
 
 
 def _refusal(context: Context, state: DeleteTopicState) -> DeletableTopicResult | None:
-    """What to answer when the client may not delete this; a topic's name is shown only to clients that may see it."""
+    """The error when the client may not delete this; a topic's name is shown only to clients that may see it."""
     name = state.name
     if name is None:
         topic = context.engines.cluster.image.topics_by_id.get(state.topic_id)
@@ -64,7 +64,7 @@ def _refusal(context: Context, state: DeleteTopicState) -> DeletableTopicResult 
 
 @to_controller
 async def _delete(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    asked = _asked(context, request)
+    asked = _requested(context, request)
     try:
         _check_enabled(context)
         results = await context.engines.cluster.decide(lambda now: _decide(now.image, asked))

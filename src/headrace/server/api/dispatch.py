@@ -25,9 +25,9 @@ class Dispatcher:
         self.turn = engines.turn
         self._tasks: set[asyncio.Task[None]] = set()
         self._to_begin = 0
-        """Tasks that were made in this turn of the loop and have yet to run."""
+        """Tasks created in this iteration of the loop that have not run yet."""
         self._answered: list[Connection] = []
-        """Connections whose reply waits for those."""
+        """Connections whose reply waits for those tasks."""
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         key, version, correlation_id = read_request_start(frame)
@@ -60,7 +60,7 @@ class Dispatcher:
             result = self._failed(api, error)
         if isinstance(result, Coroutine):
             context.connection.mute()
-            # Kept while it runs: the loop itself holds tasks weakly.
+            # Keep a reference while it runs: the loop holds tasks only weakly.
             self._tasks.add(asyncio.get_running_loop().create_task(self._finish(api, context, result)))
             self._to_begin += 1
         else:
@@ -82,8 +82,8 @@ class Dispatcher:
             self._send_answers()
 
     def _answer(self, api: Api, context: Context, result: Response | bytearray | None) -> None:
-        """The reply leaves with those of the tasks that run next: a write wakes its reader, which costs more than the
-        write, and many readers are one process."""
+        """Send the reply together with those of the tasks that run next: a write wakes its reader, which costs more than the
+        write, and many connections belong to one process."""
         connection = context.connection
         connection.replies.gather()
         try:
@@ -123,7 +123,7 @@ class Dispatcher:
         return api.response.failed(code, str(error))
 
     def _refuse_api_versions(self, connection: Connection, api: Api, correlation_id: int) -> None:
-        """A client newer than this broker asks; the oldest answer tells it what to use instead."""
+        """The client is newer than this broker; the oldest response lists the versions to use instead."""
         from headrace.server.api.api_versions import unsupported
 
         api.load()

@@ -1,7 +1,7 @@
 """EndTxn: commits or aborts. Answered when the decision is stored; the markers follow.
 
 - 2: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH  - 3: compact  - 4: TRANSACTION_ABORTABLE
-- 5: transaction version 2: the epoch grows with every transaction, and the answer tells the new one
+- 5: transaction version 2: the epoch grows with every transaction, and the answer has the new one
 """
 
 from __future__ import annotations

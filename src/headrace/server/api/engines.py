@@ -1,4 +1,4 @@
-"""The engines of one broker, as its handlers see them. Built once by the node; nobody replaces them."""
+"""The engines of one broker, as its handlers see them. Built once by the node and never replaced."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Engines:
     transactions: Transactions
     authorizer: Authorizer = field(default_factory=AllowAll)
     guarded: bool = field(init=False)
-    """Whether the authorizer has to be asked: not where it allows all."""
+    """Whether the authorizer has to be asked; False when it allows everything."""
     turn: Turn = field(default_factory=Turn)
     encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
-    """Metadata's replies, topic by topic, ready to be sent."""
+    """The encoded topics of Metadata replies."""
 
     def __post_init__(self) -> None:
         self.guarded = not isinstance(self.authorizer, AllowAll)

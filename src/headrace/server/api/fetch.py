@@ -46,7 +46,7 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
 
 
 def _permission(context: Context, by_id: bool, follower: bool) -> Callable[[bytes], bool]:
-    """A consumer needs the topic; a follower, which sees more than consumers, must be a broker."""
+    """A consumer needs READ on the topic; a follower, which sees more than consumers, must be a broker."""
     if follower:
         is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
         return lambda topic: is_broker
@@ -59,7 +59,7 @@ def _permission(context: Context, by_id: bool, follower: bool) -> Callable[[byte
 
 
 def _selector(context: Context, rack: str) -> Selector | None:
-    """Only a consumer that says where it is can be sent elsewhere, and only when the broker is set to do so."""
+    """Only a consumer that names its rack can be redirected, and only when the broker has a replica selector."""
     engines = context.engines
     if not rack or engines.config.string("replica.selector.class") not in RACK_AWARE:
         return None
@@ -67,7 +67,7 @@ def _selector(context: Context, rack: str) -> Selector | None:
 
 
 class _Fetch:
-    """One fetch from its arrival to its reply, as `fetch_states` draws it; while it waits, the connection is muted."""
+    """One fetch from its arrival to its reply, through the states in `fetch_states`; while it waits, the connection is muted."""
 
     __slots__ = (
         "_context",
@@ -120,7 +120,7 @@ class _Fetch:
         return None
 
     def _read_entries(self, request: FetchRequest) -> list[FetchEntry]:
-        """What this request itself names; a session keeps it and knows the rest."""
+        """The partitions named in this request; a session adds them to those it has."""
         session = self._session
         entries = []
         for topic in request.topics:
@@ -154,7 +154,7 @@ class _Fetch:
         named = []
         for entry in self._entries:
             partition = self._find(entry.topic, entry.index)
-            # A follower that does not know this epoch yet may still hold records this log does not have.
+            # A follower that has not seen this epoch yet may still hold records this log does not have.
             if (
                 partition is not None
                 and entry.leader_epoch == partition.leader_epoch
@@ -188,12 +188,12 @@ class _Fetch:
         before = self._state
         after = self._state = TRANSITIONS[before][event]
         if after is State.CHECK_DUE and before is not State.CHECK_DUE:
-            # Once for all that moves in this turn of the loop.
+            # One check for everything that changes in this turn of the loop.
             self._context.engines.turn.put_off(self._check)
         return after
 
     def look(self) -> None:
-        """Read what was asked for and go on with it: at once, or from a thread when the disk must be asked."""
+        """Read the requested partitions and continue: at once, or from a thread when the disk is needed."""
         entries = self._entries if self._session is None else self._session.candidates()
         try:
             found = self._reader.read(entries)
@@ -221,7 +221,7 @@ class _Fetch:
         future.add_done_callback(arrived)
 
     def _found(self, replies: Replies, size: int, urgent: bool) -> None:
-        """A look is over."""
+        """A read has finished."""
         state = self._state
         try:
             if urgent or size >= self._min_bytes or state is State.LAST_LOOK or self._waits_for_nothing():
@@ -270,17 +270,17 @@ class _Fetch:
         before = self._state
         self._become(Event.EXPIRED)
         if before is State.WAITING or before is State.CHECK_DUE:
-            self.look()  # Otherwise a thread looks now, and what it finds is the last.
+            self.look()  # Otherwise a thread is reading, and its result is the last.
 
     def _answer(self, replies: Replies) -> None:
         self._become(Event.ENOUGH)
         self._reply(replies)
-        self._stop_waiting()  # after the reply, which somebody is waiting for
+        self._stop_waiting()  # after the reply, which the client is waiting for
         if self._context.connection.muted:
             self._context.connection.unmute()
 
     def _fail(self) -> None:
-        """No one else handles an error here: without an answer, the client must at least lose the connection."""
+        """Nothing else handles an error here: without an answer, the connection must at least be closed."""
         log.exception("a fetch failed inside the broker")
         self._become(Event.FAILURE)
         self._stop_waiting()

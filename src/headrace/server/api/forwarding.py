@@ -1,7 +1,7 @@
 """Requests that belong to the controller: any broker takes them and passes them on.
 
-A request that was passed on is not passed on again. When the controller cannot be asked, the broker answers by itself, which comes
-to NOT_CONTROLLER, and the client looks for the controller.
+A request that was passed on is not passed on again. When the controller cannot be reached, the broker answers NOT_CONTROLLER
+itself, and the client looks for the controller.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def to_controller(
 
 
 def must_forward(context: Context) -> bool:
-    """Whether another broker is the controller and nobody passed the request on before."""
+    """Whether another broker is the controller and the request has not been passed on before."""
     from_a_broker = (context.client_id or "").startswith(CLIENT_ID)
     return not from_a_broker and not context.engines.cluster.is_controller

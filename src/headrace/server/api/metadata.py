@@ -1,4 +1,4 @@
-"""Metadata: the brokers, and for each topic who leads and holds its partitions.
+"""Metadata: the brokers, and the leader and replicas of each partition.
 
 - Any broker answers for the whole cluster, with the addresses of the listener the client came in by.
 - A topic that is not there is created when the client and auto.create.topics.enable allow it, and described at once.
@@ -69,7 +69,7 @@ async def handle(context: Context, request: MetadataRequest) -> bytearray:
 
 
 async def _create(context: Context, request: MetadataRequest, names: list[str]) -> dict[str, ErrorCode]:
-    """Create the topics that are not there, as far as allowed; says why not for the rest."""
+    """Create the topics that do not exist, as far as allowed; returns an error for each of the others."""
     errors: dict[str, ErrorCode] = {}
     wanted: list[str] = []
     for name in names:
@@ -176,7 +176,7 @@ def describe(image: MetadataImage, topic: Topic, listener: str, version: int) ->
         error = ErrorCode.NONE
         leader = partition.leader
         if version == 0:
-            # The oldest clients take every replica named for one they can reach.
+            # The oldest clients assume that every replica in the list is reachable.
             replicas = [broker for broker in replicas if broker in alive]
             isr = [broker for broker in isr if broker in alive]
             if len(replicas) < len(partition.replicas):

@@ -3,9 +3,9 @@
 - Answered when the in-sync replicas have them. Commits that arrive together are appended together.
 - A member must be of the current generation (epoch); a consumer without a group membership, or an administrator,
   commits with generation -1 while the group has no members.
-- A topic or partition that does not exist is refused for itself; so is metadata beyond offset.metadata.max.bytes.
+- A topic or partition that does not exist gets its own error; so does metadata beyond offset.metadata.max.bytes.
 
-- 2 to 4: retention of the commit's own  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
+- 2 to 4: a retention time per commit  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
 - 9: consumer protocol: GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH
 """
 
@@ -52,7 +52,7 @@ def _take_out_denied(context: Context, commit: Commit) -> tuple[Commit, list[Top
 
 
 def _take_out_unknown(context: Context, commit: Commit) -> tuple[Commit, list[TopicResult]]:
-    """The commit without what does not exist, and the answers for that."""
+    """The commit without partitions that do not exist, and the answers for those."""
     known = context.engines.cluster.image.topics
     for topic, partitions in commit.topics:
         count = _count(known.get(topic))

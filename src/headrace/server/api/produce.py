@@ -3,7 +3,7 @@
 - acks=0 gets no reply (the connection is cut when it fails), acks=1 when written, acks=all when committed.
 - A reply that waits keeps its place; requests behind it on the connection are served meanwhile.
 - Versions 0 to 2 are advertised only because old clients look for them; a request in one is refused.
-- 9: compact encoding  - 10: tells the current leader  - 13: topic ids
+- 9: compact encoding  - 10: the reply names the current leader  - 13: topic ids
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
         if refused:
             writes = request._replace(topics=[each for each in request.topics if each.topic not in refused])
         verification = Verification(context.engines, writes, context.version)
-        if verification.needed and verification.settled_here():
+        if verification.needed and verification.verified_locally():
             _serve(context, request, verification, refused)
             return
         if verification.needed:
-            # The frame dies with this call; what has to wait for a coordinator works on a copy.
+            # The frame is valid only during this call; a request that waits for a coordinator works on a copy.
             copy = memoryview(bytearray(frame[position:]))
             context.connection.mute()
             verification.start(
@@ -85,7 +85,7 @@ def _refused(context: Context, request: ProduceRequest) -> Refused:
 
 
 def _is_transactional(records: memoryview | None) -> bool:
-    """Whether records that name no transactional id, whose permission could be asked, belong to a transaction."""
+    """Whether transactional records come without a transactional id whose permission could be checked."""
     if records is None or len(records) < HEADER_SIZE:
         return False
     attributes: int = HEADER.unpack_from(records)[5]
@@ -96,7 +96,7 @@ def _verified(
     context: Context, request: ProduceRequest, verification: Verification, refused: Refused
 ) -> None:
     if context.connection.transport.is_closing():
-        return  # As if the request had been lost on the way.
+        return  # As if the request had been lost in transit.
     _serve(context, request, verification, refused)
     context.connection.unmute()
 
@@ -115,7 +115,7 @@ def _serve(
         for data in partitions:
             try:
                 if acks not in (-1, 0, 1):
-                    raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0 and 1")
+                    raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not -1, 0 or 1")
                 if topic in refused:
                     raise KafkaError(refused[topic], NO_PERMISSION)
                 partition = find(topic, data[0], by_id)
@@ -125,7 +125,7 @@ def _serve(
                 answers.append(_refusal(context, topic, data[0], by_id, error))
     if context.connection.served_all:
         # Wake waiting readers before replying to the writer.
-        context.engines.turn.hurry()
+        context.engines.turn.run_now()
     if acks == 0:
         _no_reply(context, replies)
     elif waits:
@@ -143,7 +143,7 @@ def _append(
     answers: list[PartitionReply],
 ) -> PartitionReply:
     if partition.topic in INTERNAL_TOPICS:
-        # What coordinators keep there is theirs: the next coordinator to load the partition would fail on a stray record.
+        # Only coordinators may write there: the next coordinator to load the partition would fail on a foreign record.
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request carries no records for this partition")
@@ -171,7 +171,7 @@ def _refusal(context: Context, topic: bytes, index: int, by_id: bool, error: Kaf
 
 
 def _no_reply(context: Context, replies: Replies) -> None:
-    """With acks=0 the only way to tell a producer that something went wrong is to cut it off."""
+    """With acks=0 the only way to signal an error to the producer is to close the connection."""
     for topic, partitions in replies:
         for reply in partitions:
             if reply.error_code:

@@ -71,7 +71,7 @@ BETWEEN_BROKERS: dict[str, tuple[int, int, int]] = {
 
 
 class Api:
-    """A served API; its message classes and handler are there once `load` was called."""
+    """A served API; its message classes and handler are available after `load`."""
 
     __slots__ = (
         "handle",

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: a coordinator, or an administrator who aborts a hanging transaction, ends it in partitions here."""
+"""WriteTxnMarkers: a coordinator, or an administrator aborting a hanging transaction, ends it in partitions led here."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def allocate_producer_ids(broker_id: int, broker_epoch: int) -> Decision[tuple[i
     def decide(now: Situation) -> Outcome[tuple[int, int]]:
         broker = now.image.brokers.get(broker_id)
         if broker is None or broker.epoch != broker_epoch:
-            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} has registered anew.")
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} has registered again.")
         first = now.image.next_producer_id
         return Outcome((first, PRODUCER_ID_BLOCK), [ProducerIdsAllocated(first + PRODUCER_ID_BLOCK)])
 

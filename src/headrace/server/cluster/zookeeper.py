@@ -370,7 +370,7 @@ def _shut_down(client: KazooClient) -> None:
     try:
         client.stop()
         client.close()
-    except Exception as error:  # kazoo raises various exceptions for a client that never started.
+    except Exception as error:  # kazoo raises a plain Exception for a client that never started.
         log.warning("a session with ZooKeeper could not be closed (%r); it ends when it expires", error)
 
 

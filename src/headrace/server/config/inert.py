@@ -114,7 +114,7 @@ class Refusal:
 
 
 _OPEN_TO_ALL = (
-    f"{NO_SECURITY}, so whoever reaches the broker may do everything; "
+    f"{NO_SECURITY}, so anyone who can reach the broker may do everything; "
     "remove the setting and keep the broker on loopback or a private network."
 )
 

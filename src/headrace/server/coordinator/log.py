@@ -9,7 +9,7 @@ from headrace.wire.errors import ErrorCode
 
 
 class CoordinatorLog(Protocol):
-    """The led partition. Every method raises KafkaError when it cannot do what it says."""
+    """The led partition. Every method raises KafkaError when it fails."""
 
     @property
     def start_offset(self) -> int: ...

@@ -91,7 +91,7 @@ class CoordinatorRuntime(Generic[S, R]):
             yield self.shard(partition)
 
     def loaded(self) -> Iterator[Shard[S, R]]:
-        """The shards that are loaded; the others learn of a change when they are. The caller may wait in between."""
+        """The loaded shards; the others see a change when they are loaded. The caller may wait in between."""
         for partition, shard in list(self._shards.items()):
             if partition not in self._loads and self._shards.get(partition) is shard:
                 yield shard

@@ -73,7 +73,7 @@ class Shard(Generic[S, R]):
 
     @property
     def closed(self) -> bool:
-        """Leadership has gone; another broker's shard goes on."""
+        """Leadership has moved; a shard on another broker takes over."""
         return self._closed
 
     def open(self, state: S) -> None:
@@ -140,7 +140,7 @@ class Shard(Generic[S, R]):
         """Append with all that is enqueued in this turn of the loop. For records whose making looked at
         nothing that other queued ones change."""
         try:
-            # Now, so that what cannot be stored is refused alone and not with all that comes in this turn.
+            # Check now, so that an invalid record is refused alone and not with all that arrive in this turn.
             encoded = self._encode(records)
         except KafkaError as error:
             done(error)
@@ -161,13 +161,13 @@ class Shard(Generic[S, R]):
             asyncio.get_running_loop().call_soon(self._scheduled_flush)
 
     def read(self, operation: Callable[[], T]) -> asyncio.Future[T]:
-        """An answer computed from the state now, given when all it rests on is committed."""
+        """An answer computed from the current state, sent when everything it depends on is committed."""
         return self.write(lambda: Write((), operation()))
 
     def end_transaction(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, committed: bool
     ) -> asyncio.Future[ErrorCode]:
-        """Write the marker that ends a producer's transaction here, and make its records count or vanish."""
+        """Write the marker that ends a producer's transaction here, and apply or discard its records."""
         future: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
         try:
             self.flush()
@@ -239,7 +239,7 @@ class Shard(Generic[S, R]):
         try:
             return [state.encode(record) for record in records]
         except (struct.error, ValueError) as error:
-            # A text or a number that the request's encoding can say and the record's cannot.
+            # A string or number that fits the request's encoding but not the record's.
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"This cannot be stored: {error}.") from None
 
     def _append(
@@ -291,7 +291,7 @@ class Shard(Generic[S, R]):
             self._waiting.popleft()[2](None)
 
     def _expire(self) -> None:
-        """Nobody waits longer than the commit timeout; the records stay and may still be committed."""
+        """No request waits longer than the commit timeout; the records stay and may still be committed."""
         self._timeout = None
         now = self._clock.monotonic()
         error = KafkaError(

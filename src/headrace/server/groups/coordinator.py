@@ -192,7 +192,7 @@ class GroupCoordinator:
     # Offsets
 
     def commit(self, version: int, request: Commit, reply: Callable[[list[TopicResult]], None]) -> None:
-        """By callback rather than by future: nothing else is asked as often."""
+        """By callback rather than by future: this is the most frequent request."""
 
         def done(error: KafkaError | None) -> None:
             reply(results if error is None else offset_commit.refuse(request.topics, error.code))

@@ -1,4 +1,4 @@
-"""The state of one partition of `__consumer_offsets`: its groups and their offsets, as its records tell.
+"""The state of one partition of `__consumer_offsets`: its groups and their offsets, replayed from its records.
 
 Replaying the log builds it; the operations in this package read it and return the records that change it.
 Parked joins, sessions and timers live in it too and are lost with it: members join again.

@@ -82,11 +82,11 @@ class Acceptors:
             self._sweep.cancel()
         for connection in tuple(self.connections):
             connection.transport.abort()
-        # One turn of the loop, so that every connection hears that it is closed.
+        # One turn of the loop, so that every connection is notified of its end.
         await asyncio.sleep(0)
 
     def admit(self, connection: Connection) -> bool:
-        """Whether the connection may stay. One that comes too soon after others stays unserved until its turn."""
+        """Whether the connection may stay. One that exceeds the creation rate waits before it is served."""
         host, listener = connection.peer_host, connection.listener_name
         self.connections.add(connection)
         complaint = self.admission.came(listener, host)
@@ -107,7 +107,7 @@ class Acceptors:
             self.admission.left(connection.listener_name, connection.peer_host)
 
     def _tidy(self) -> None:
-        """Close what has been idle too long, and take large buffers back from what is idle now."""
+        """Close connections that have been idle too long, and reclaim large buffers from idle ones."""
         now = self.clock.monotonic()
         longest = self.limits.max_idle_ms / 1000
         for connection in tuple(self.connections):

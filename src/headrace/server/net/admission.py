@@ -71,11 +71,11 @@ def _by_address(text: str) -> dict[str, int]:
 
 
 class Pace:
-    """Lets so many events a second happen, a second's worth of them at once; later ones have to wait."""
+    """Allows so many events per second, with bursts of one second's worth; later ones have to wait."""
 
     def __init__(self) -> None:
         self._next = float("-inf")
-        """When the next one would be due if they came evenly."""
+        """When the next one would be due if they were evenly spaced."""
 
     def wait(self, rate: int, now: float) -> float:
         """How long one more event would have to wait now."""
@@ -97,7 +97,7 @@ class Admission:
         self._listener_paces: dict[str, Pace] = {}
 
     def came(self, listener: str, host: str) -> str | None:
-        """One more connection; why it must go again, if it must."""
+        """Count a new connection; returns the reason if it must be closed."""
         complaint = self._complaint(listener, host)
         self._total += 1
         self._by_host[host] += 1

@@ -53,7 +53,7 @@ class Listener(Protocol):
     def make_replies(self, connection: Connection, transport: asyncio.Transport) -> ReplyQueue: ...
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        """Serve one frame; may mute the connection. The frame is invalid after this returns."""
+        """Serve one frame; may mute the connection. The frame is valid only until this returns."""
         ...
 
     def monotonic(self) -> float: ...
@@ -159,14 +159,14 @@ class Connection(asyncio.BufferedProtocol):
         self.muted = True
 
     def unmute(self) -> None:
-        """The request that waited has its reply; go on with the next frame, unless the peer is gone."""
+        """The waiting request has been answered; continue with the next frame, unless the peer is gone."""
         if self.transport.is_closing():
             return
         self.muted = False
         self._serve_soon()
 
     def drained(self) -> None:
-        """From the reply queue: nothing of a reply is left over; go on with the next frame."""
+        """From the reply queue: every reply has been written; continue with the next frame."""
         if not self.muted:
             self._serve_soon()
 
@@ -176,7 +176,7 @@ class Connection(asyncio.BufferedProtocol):
             asyncio.get_running_loop().call_soon(self.parse)
 
     def cut(self, reason: str) -> None:
-        """Close the connection because of what the peer did, saying why once; what it sent after that is not served."""
+        """Close the connection because of an error of the peer, and log the reason once; frames after it are not served."""
         self.muted = True
         if not self.transport.is_closing():
             log.warning("closed connection from %s: %s", self.peer_host, reason)
@@ -281,7 +281,7 @@ class Connection(asyncio.BufferedProtocol):
         self.parse()
 
     def shrink(self) -> None:
-        """An idle connection keeps only a small buffer; the server asks for the rest now and then."""
+        """An idle connection keeps only a small buffer; the server reclaims the rest from time to time."""
         inbox = self._inbox
         if inbox.end == inbox.start and inbox.paid > SMALL:
             inbox.shrink()

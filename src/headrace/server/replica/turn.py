@@ -1,4 +1,4 @@
-"""Work put off to the end of the present turn: after the requests that arrived together, before the loop waits again.
+"""Work deferred to the end of the current turn: after the requests that arrived together, before the loop waits again.
 
 Waiting fetches look again there, once for all that was appended in the turn, and without the detour of another round
 of the event loop. A turn in which nothing more can come may be ended early, so that waiting requests are answered sooner.
@@ -32,8 +32,8 @@ class Turn:
             self._run()
         self._depth -= 1
 
-    def hurry(self) -> None:
-        """Do now what was put off to the end of the present turn."""
+    def run_now(self) -> None:
+        """Run the deferred work now instead of at the end of the turn."""
         if self._put_off:
             self._run()
 
@@ -49,7 +49,7 @@ class Turn:
         self._depth -= 1
 
     def _run(self) -> None:
-        """Only what there is now: what comes of it waits for the next turn, so that no turn goes on for ever."""
+        """Run only what is queued now: work that it adds waits for the next turn, so that every turn ends."""
         work, self._put_off = self._put_off, []
         for each in work:
             try:

@@ -23,7 +23,7 @@ from headrace.server.transactions.records import FLEXIBLE
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """Everything of transactions that handlers ask."""
+    """What handlers need for transactions."""
 
     coordinator: TransactionCoordinator
     markers: MarkerWriter

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 FORGOTTEN_AT_ONCE = 500
 MARKERS_SECONDS = 0.1
-"""How long a request for the next transaction waits for the last one's markers, before the client has to ask again."""
+"""How long a request for the next transaction waits for the last one's markers before the client has to retry."""
 
 TransactionShard = Shard[TransactionState, TransactionRecord]
 SendMarkers = Callable[[Transaction, int], Awaitable[None]]
@@ -145,7 +145,7 @@ class TransactionCoordinator:
                 f"transaction.timeout.ms {timeout_ms} is not between 1 and the broker's transaction.max.timeout.ms "
                 f"{self._config.max_timeout_ms}.",
             )
-        await self.let_end(transactional_id)
+        await self.wait_for_ending(transactional_id)
         shard = self._shard(transactional_id)
         fresh_id = await self._id_if_needed(shard, transactional_id)
         current = shard.state.transactions.get(transactional_id)
@@ -192,9 +192,10 @@ class TransactionCoordinator:
         partitions: Iterable[TopicPartition],
         client_version: int = 0,
     ) -> None:
-        # A write that enlists itself does not wait: the last marker voids the guard it holds, and it must begin anew.
+        # A write that adds its own partition does not wait: the last marker invalidates its guard, and it has to start
+        # over.
         if client_version < 2:
-            await self.let_end(transactional_id)
+            await self.wait_for_ending(transactional_id)
         shard = self._shard(transactional_id)
         await self._store(
             shard,
@@ -218,7 +219,7 @@ class TransactionCoordinator:
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool, client_version: int
     ) -> tuple[int, int]:
         """Decide the transaction; the id and epoch the producer goes on with."""
-        await self.let_end(transactional_id)
+        await self.wait_for_ending(transactional_id)
         shard = self._shard(transactional_id)
         fresh_id = NO_PRODUCER_ID
         if client_version >= 2:
@@ -253,7 +254,7 @@ class TransactionCoordinator:
             log.info("%s could not be aborted yet: %s", transaction.transactional_id, error)
 
     async def forget_expired(self) -> None:
-        """Forget transactional ids that nobody has used for transactional.id.expiration.ms."""
+        """Remove transactional ids that have been unused for transactional.id.expiration.ms."""
         oldest = self._clock.now_ms() - self._config.expiration_ms
         for shard in self._runtime.loaded():
             try:
@@ -290,8 +291,8 @@ class TransactionCoordinator:
         return await shard.write(operation)
 
     async def _decide(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
-        """Store a decision and have it carried out. One that is not confirmed in time is in the log all the same, and
-        nobody can take another: it is carried out as soon as it is confirmed, whatever the reply to the client says."""
+        """Store a decision and have it carried out. A decision that is not committed in time is still in the log and cannot
+        be replaced: it is carried out as soon as it is committed, whatever the reply to the client was."""
         taken: list[Transaction] = []
 
         def deciding() -> Transaction:
@@ -318,8 +319,8 @@ class TransactionCoordinator:
             self._complete(shard, transaction, key, confirmed)
         )
 
-    async def let_end(self, transactional_id: str) -> None:
-        """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
+    async def wait_for_ending(self, transactional_id: str) -> None:
+        """If the last transaction is just ending, wait briefly for that: clients retry only after a pause."""
         known = self._shard(transactional_id).state.transactions.get(transactional_id)
         if known is not None and known.status.ending:
             ending = self._ending.get((self.partition_for(transactional_id), transactional_id))
@@ -340,7 +341,7 @@ class TransactionCoordinator:
         self, shard: TransactionShard, transaction: Transaction, epoch: int, confirmed: bool
     ) -> None:
         if not confirmed:
-            await self._insist(shard, lambda: transaction)
+            await self._store_with_retries(shard, lambda: transaction)
             if shard.closed:
                 return
         await self._send_markers(transaction, epoch)
@@ -351,10 +352,10 @@ class TransactionCoordinator:
                 return current or transaction
             return rules.complete(transaction, self._clock.now_ms())
 
-        await self._insist(shard, step)
+        await self._store_with_retries(shard, step)
 
-    async def _insist(self, shard: TransactionShard, step: Callable[[], Transaction]) -> None:
-        """Take a step however long it takes to be confirmed, unless another coordinator goes on from here."""
+    async def _store_with_retries(self, shard: TransactionShard, step: Callable[[], Transaction]) -> None:
+        """Store a step, retrying until it is committed or another coordinator has taken over."""
         while not shard.closed:
             try:
                 await self._store(shard, step)
@@ -366,7 +367,7 @@ class TransactionCoordinator:
 
 
 def _forget_some(shard: TransactionShard, oldest: int) -> Write[TransactionRecord, int]:
-    """Tombstones for ids unused since `oldest`, as many as one batch should have; the reply tells how many."""
+    """Tombstones for ids unused since `oldest`, as many as one batch should have; the reply is their number."""
     expired = (
         TransactionRecord(transaction.transactional_id, None)
         for transaction in shard.state.transactions.values()

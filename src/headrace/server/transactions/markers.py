@@ -33,7 +33,7 @@ _NOT_READY = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_COORDINATOR,
 }
-"""Errors of a group coordinator. The sender of markers knows only leaders, and asks them again."""
+"""Errors of a group coordinator. The sender of markers knows only leaders, and retries with them."""
 
 
 class MarkerWriter:
@@ -105,7 +105,7 @@ class MarkerWriter:
 
 
 class MarkerSender:
-    """Brings a decided transaction's markers to the leaders, and tries again until each has taken its own."""
+    """Sends a decided transaction's markers to the leaders, and retries until each has accepted its own."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class MarkerSender:
                 self._send_to(leader, transaction, coordinator_epoch, partitions)
                 for leader, partitions in by_leader.items()
             ]
-            # One leader, mostly this broker: no task of its own for it.
+            # One leader, usually this broker: it needs no task of its own.
             for result in [await sent[0]] if len(sent) == 1 else await asyncio.gather(*sent):
                 left -= {partition for partition, code in result.items() if _settled(partition, code)}
             if not left:
