@@ -44,8 +44,8 @@ def contexts(incomplete: str) -> list[str]:
 
 
 def _cluster(given: Mapping[str, Any]) -> Any:
-    from headrace.cli.cluster import connect
-    from headrace.cli.which_cluster import from_environment, in_use
+    from headrace.cli.cluster.connection import connect
+    from headrace.cli.parsing.which_cluster import from_environment, in_use
 
     bootstrap = given.get("bootstrap") or from_environment() or in_use() or DEFAULT_BOOTSTRAP
     config = given.get("command_config")

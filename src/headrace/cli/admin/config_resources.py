@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.cli.admin.configs import KINDS
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.raw.refused import RequestRefused, check
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.list_config_resources import (

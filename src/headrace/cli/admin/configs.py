@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.cli.admin.topics import unknown_topic
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.failure import Failure, did_you_mean
 from headrace.cli.raw.connection import BrokerConnection
 from headrace.cli.raw.refused import check

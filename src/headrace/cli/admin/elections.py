@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.cli.admin.placement import Partition
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.raw.refused import RequestRefused, check
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.cli.admin.offsets import Partition
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.raw.refused import RequestRefused
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.describe_topic_partitions import (

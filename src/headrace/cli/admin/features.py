@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace import __version__
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.failure import Failure
 from headrace.cli.raw.refused import check
 from headrace.wire.messages.api_versions import ApiVersionsRequest

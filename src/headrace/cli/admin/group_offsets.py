@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from headrace.cli.admin.offsets import Partition
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.failure import Failure
 from headrace.cli.raw.refused import RequestRefused, check
 from headrace.cli.raw.requests import ask_coordinator

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from headrace.cli.admin import configs, reassignments
 from headrace.cli.admin import topics as admin
 from headrace.cli.admin.placement import Partition
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.failure import Exit, Failure
 from headrace.cli.raw.refused import check
 from headrace.wire.messages.describe_cluster import DescribeClusterRequest

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from headrace.cli.admin import group_offsets, groups, offsets
 from headrace.cli.admin.offsets import Partition
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 
 _PATIENCE = 5.0  # seconds to wait for the next records of all partitions that are behind
 

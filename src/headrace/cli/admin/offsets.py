@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # re-exported untyped
 
-from headrace.cli.cluster import TIMEOUT, Cluster, Refused
+from headrace.cli.cluster.connection import TIMEOUT, Cluster, Refused
 
 Partition = tuple[str, int]  # topic, partition
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headrace.cli.admin import topics as admin
 from headrace.cli.admin.placement import Partition
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.failure import Failure, Misuse
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.cli.admin.placement import Partition
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.failure import Exit, Failure
 from headrace.cli.raw.refused import RequestRefused, check
 from headrace.wire.messages.alter_partition_reassignments import (

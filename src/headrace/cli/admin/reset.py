@@ -12,7 +12,7 @@ from pathlib import Path
 
 from headrace.cli.admin import group_offsets, groups, offsets, topics
 from headrace.cli.admin.offsets import Partition
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.failure import Failure, Misuse
 from headrace.cli.raw.refused import RequestRefused
 from headrace.wire.errors import ErrorCode

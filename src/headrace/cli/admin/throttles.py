@@ -9,7 +9,7 @@ from headrace.cli.admin import configs
 from headrace.cli.admin import topics as admin
 from headrace.cli.admin.placement import Partition
 from headrace.cli.admin.reassignments import Move
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from headrace.cli.cluster import TIMEOUT, Cluster, Refused
+from headrace.cli.cluster.connection import TIMEOUT, Cluster, Refused
 from headrace.cli.failure import Failure, did_you_mean
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from headrace.cli.admin import topics
-from headrace.cli.cluster import Cluster
+from headrace.cli.cluster.connection import Cluster
 from headrace.cli.failure import Failure, did_you_mean
 from headrace.cli.raw.refused import RequestRefused, check
 from headrace.cli.raw.requests import ask_coordinator, find_coordinator

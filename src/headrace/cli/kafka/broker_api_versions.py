@@ -19,7 +19,7 @@ def run(arguments: list[str]) -> int:
     parser.command_config()
     options = parser.parse(arguments)
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         for node in cluster.nodes:

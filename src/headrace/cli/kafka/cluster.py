@@ -9,7 +9,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 _ACTIONS = ("cluster-id", "unregister", "list-endpoints")
 
@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> int:
     if options.action == "unregister" and options.id is None:
         parser.error("argument --id/-i is required")
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         if options.action == "unregister":

@@ -9,13 +9,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.cli import properties
 from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
+from headrace.cli.parsing import properties
 
 if TYPE_CHECKING:
     from headrace.cli.admin.configs import Setting
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 _TYPES = ("topics", "clients", "users", "brokers", "ips", "client-metrics", "groups", "broker-loggers")
 _QUOTAS = ("users", "clients", "ips")
@@ -35,7 +35,7 @@ def run(arguments: list[str]) -> int:
         kind, name = _entity(parser, options)
         _check(options, kind, name)
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         if options.alter:

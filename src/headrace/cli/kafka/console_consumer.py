@@ -15,7 +15,7 @@ from headrace.cli.kafka.arguments import KafkaParser, key_values
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 
 def run(arguments: list[str]) -> int:
@@ -38,13 +38,13 @@ def run(arguments: list[str]) -> int:
     settings.setdefault("client.id", "console-consumer")
     show = _formatter(options)
 
-    from headrace.cli.cluster import connect
+    from headrace.cli.cluster.connection import connect
 
     return _read(connect(options.bootstrap_server, extra=settings), options, show)
 
 
 def _read(cluster: Cluster, options: Namespace, show: Callable[[Message], bytes]) -> int:
-    from headrace.cli.records import feed
+    from headrace.cli.cluster import feed
 
     consumer = cluster.consumer({"allow.auto.create.topics": True})
     idle = options.timeout_ms / 1000 if options.timeout_ms is not None and options.timeout_ms >= 0 else None
@@ -80,7 +80,7 @@ def _read(cluster: Cluster, options: Namespace, show: Callable[[Message], bytes]
 def _start(consumer: Consumer, options: Namespace) -> None:
     from confluent_kafka import TopicPartition
 
-    from headrace.cli.records import feed
+    from headrace.cli.cluster import feed
 
     if options.partition is not None:
         default = "earliest" if options.from_beginning else "latest"
@@ -131,7 +131,7 @@ def _formatter(options: Namespace) -> Callable[[Message], bytes]:
     if options.value_deserializer:
         properties.setdefault("value.deserializer", options.value_deserializer)
 
-    from headrace.cli.records.text_format import TextFormat
+    from headrace.cli.view.records.text_format import TextFormat
 
     name = options.formatter.rpartition(".")[2]
     if name in ("DefaultMessageFormatter", "DefaultMessageFormatter$", "LoggingMessageFormatter"):

@@ -8,14 +8,14 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.cli import times
 from headrace.cli.failure import Exit, Failure, Misuse
 from headrace.cli.kafka import group_tables
 from headrace.cli.kafka.arguments import KafkaParser
+from headrace.cli.parsing import times
 
 if TYPE_CHECKING:
     from headrace.cli.admin.reset import Plan
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 _ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets", "validate_regex")
 _SCENARIOS = (
@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
     if action == "validate_regex":
         return _validate_regex(options.validate_regex)
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         return {
@@ -141,7 +141,7 @@ def _groups(cluster: Cluster, options: Namespace) -> list[str]:
 
 def _list(cluster: Cluster, options: Namespace) -> int:
     from headrace.cli.admin import groups
-    from headrace.cli.groups import choose
+    from headrace.cli.commands.groups import choose
 
     states = choose(options.state or None, groups.STATES, "states")
     types = choose(options.type or None, groups.TYPES, "types")

@@ -26,7 +26,7 @@ def run(arguments: list[str]) -> int:
     try:
         settings = _settings(options)
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
         from headrace.cli.load.consume import run as consume
 
         cluster = connect(options.bootstrap_server, extra=settings)

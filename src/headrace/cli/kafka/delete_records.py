@@ -27,7 +27,7 @@ def run(arguments: list[str]) -> int:
         before = _read(options.offset_json_file)
 
         from headrace.cli.admin import offsets
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         print("Executing records delete operation")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from headrace.cli import properties
 from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
+from headrace.cli.parsing import properties
 
 
 def run(arguments: list[str]) -> int:
@@ -59,7 +59,7 @@ def _as_flags(arguments: list[str]) -> list[str]:
 
 def _measure(servers: str, topic: str, count: int, acks: str, size: int, settings: dict[str, str]) -> None:
     from headrace.cli.admin import topics
-    from headrace.cli.cluster import connect
+    from headrace.cli.cluster.connection import connect
     from headrace.cli.load.end_to_end import SMALLEST, run
 
     cluster = connect(servers, extra=settings)

@@ -10,7 +10,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 COMMANDS = ("describe", "upgrade", "downgrade", "disable")
 
@@ -32,7 +32,7 @@ def run(arguments: list[str]) -> int:
         if options.command != "describe" and not options.feature:
             raise Failure(f"You must specify at least one feature to {options.command}")
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         if options.command == "describe":

@@ -12,7 +12,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 Wanted = Callable[[str, int], bool]
 _RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     try:
         wanted, spec = _filter(options), _time(options.time)
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         return _print(connect(options.bootstrap_server, options.command_config), options, wanted, spec)
     except Failure as failure:

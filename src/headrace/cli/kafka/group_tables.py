@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.group_view import assignment_text
+from headrace.cli.view.groups import assignment_text
 
 if TYPE_CHECKING:
     from headrace.cli.admin.groups import Description, Listing

@@ -12,7 +12,7 @@ from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
     from headrace.cli.admin.placement import Partition
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 
 def run(arguments: list[str]) -> int:
@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
     if (options.topic is None) != (options.partition is None):
         parser.error("Missing required option(s): --topic and --partition go together")
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         return _elect(connect(options.bootstrap_server, options.command_config), options)
     except Failure as failure:

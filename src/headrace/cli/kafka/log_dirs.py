@@ -11,7 +11,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 
 def run(arguments: list[str]) -> int:
@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> int:
     if not options.describe:
         parser.error('Missing required argument "[describe]"')
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         _describe(connect(options.bootstrap_server, options.command_config), options)
     except Failure as failure:

@@ -28,7 +28,7 @@ def run(arguments: list[str]) -> int:
         settings.setdefault("client.id", "perf-producer-client")
         payloads = _payloads(options)
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
         from headrace.cli.load.produce import run as produce
 
         cluster = connect(servers, extra=settings)

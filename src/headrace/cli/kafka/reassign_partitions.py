@@ -13,7 +13,7 @@ from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
     from headrace.cli.admin.placement import Assignment, Partition
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 _ACTIONS = ("generate", "execute", "verify", "cancel", "list")
 _NEEDS = {
@@ -36,7 +36,7 @@ def run(arguments: list[str]) -> int:
         if getattr(options, needed) is None:
             parser.error(f'Missing required argument "[{needed.replace("_", "-")}]"')
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         {"generate": _generate, "execute": _execute, "verify": _verify, "cancel": _cancel, "list": _list}[

@@ -13,7 +13,7 @@ from headrace.cli.kafka.arguments import KafkaParser, note
 if TYPE_CHECKING:
     from headrace.cli.admin.configs import Setting
     from headrace.cli.admin.topics import Partition, Topic
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 _COLLISION = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
@@ -27,7 +27,7 @@ def run(arguments: list[str]) -> int:
     action = _action(parser, options)
     _check(parser, options)
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         action(connect(options.bootstrap_server, options.command_config), options)
     except Failure as failure:

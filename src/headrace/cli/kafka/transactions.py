@@ -11,7 +11,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 COMMANDS = {
     "list": "List transactions.",
@@ -29,7 +29,7 @@ def run(arguments: list[str]) -> int:
             raise Failure(f"Say what to do: {', '.join(COMMANDS)}.")
         _check(options)
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         _RUN[options.command](connect(options.bootstrap_server, options.command_config), options)
     except Failure as failure:

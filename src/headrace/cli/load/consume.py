@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from headrace.cli.cluster import Cluster, Refused
+from headrace.cli.cluster.connection import Cluster, Refused
 from headrace.cli.load.numbers import Throughput
 
 _BATCH = 10_000

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
 
-from headrace.cli.cluster import Cluster, Refused, sentence
+from headrace.cli.cluster.connection import Cluster, Refused, sentence
 from headrace.cli.failure import Failure
 from headrace.cli.load.numbers import Latencies, Pace
 

@@ -9,7 +9,7 @@ from itertools import islice
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from headrace.cli.cluster import Cluster, Refused, sentence
+from headrace.cli.cluster.connection import Cluster, Refused, sentence
 from headrace.cli.failure import Failure
 from headrace.cli.load.numbers import Latencies, LatencySummary, Pace, Throughput
 

@@ -13,7 +13,7 @@ from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.schema import Request, Response
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 R = TypeVar("R", bound=Response)
 _PATIENCE = 15.0
