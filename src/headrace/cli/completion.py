@@ -6,26 +6,29 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.cli.failure import Failure
 from headrace.link import DEFAULT_BOOTSTRAP
 
+if TYPE_CHECKING:
+    from headrace.cli.cluster.connection import Cluster
+
 
 def topics(given: Mapping[str, Any], incomplete: str) -> list[str]:
     def names() -> list[str]:
-        from headrace.cli.admin.topics import names
+        from headrace.client.administration.topics import names
 
-        return names(_cluster(given), internal=False)
+        return _cluster(given).call(names, internal=False)
 
     return _matching(names, incomplete)
 
 
 def groups(given: Mapping[str, Any], incomplete: str) -> list[str]:
     def names() -> list[str]:
-        from headrace.cli.admin.groups import listings
+        from headrace.client.administration.groups import listings
 
-        return [listing.group for listing in listings(_cluster(given))]
+        return [listing.group for listing in _cluster(given).call(listings)]
 
     return _matching(names, incomplete)
 
@@ -43,7 +46,7 @@ def contexts(incomplete: str) -> list[str]:
     return _matching(names, incomplete)
 
 
-def _cluster(given: Mapping[str, Any]) -> Any:
+def _cluster(given: Mapping[str, Any]) -> Cluster:
     from headrace.cli.cluster.connection import connect
     from headrace.cli.parsing.which_cluster import from_environment, in_use
 

@@ -10,10 +10,11 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -21,16 +22,25 @@ from confluent_kafka.admin import AdminClient
 from headrace.cli.cluster.trouble import Names, Trouble
 from headrace.cli.failure import Exit, Failure, did_you_mean
 from headrace.cli.parsing import properties
+from headrace.client.administration import topics
+from headrace.client.administration.errors import (
+    LoginRefused,
+    NotPossible,
+    UnknownTopic,
+    Unreachable,
+    refused_by_librdkafka,
+    sentence,
+)
+from headrace.client.administration.session import Limits, Session
+from headrace.client.errors import BrokerError, ClientError
 from headrace.link.contexts import ContextServers, properties_of
 from headrace.link.errors import SettingsError
 from headrace.link.java_settings import known_names
 from headrace.link.java_values import check_assignors
 from headrace.link.translation import translate
 
-if TYPE_CHECKING:
-    from headrace.cli.raw.connection import BrokerConnection
-
-Key = TypeVar("Key")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 TIMEOUT = 30.0  # seconds a broker that is connected may take to answer
 _PATIENCE = 10.0  # seconds until a first connection
@@ -42,16 +52,15 @@ _SILENT.propagate = False
 
 
 class Refused(Failure):
-    """The cluster answered with an error."""
+    """The cluster refused; `error` is Kafka's error code."""
 
-    def __init__(self, error: KafkaError) -> None:
-        super().__init__(sentence(error))
+    def __init__(self, sentence: str, error: int) -> None:
+        super().__init__(sentence)
         self.error = error
 
-
-def sentence(error: KafkaError) -> str:
-    text = re.sub(r"^(Broker|Local): ", "", error.str()).strip() or error.name()
-    return text if text.endswith(".") else f"{text}."
+    @classmethod
+    def of(cls, error: KafkaError) -> Refused:
+        return cls(sentence(error), error.code())
 
 
 class Cluster:
@@ -61,8 +70,9 @@ class Cluster:
         self.bootstrap = bootstrap
         self._settings = {"client.id": "headrace-cli", **settings, "bootstrap.servers": bootstrap}
         self.trouble = Trouble(bootstrap, names)
-        self.admin: AdminClient = self._build(AdminClient, {})
-        self.nodes = self._await_connection()
+        admin: AdminClient = self._build(AdminClient, {})
+        self.session = Session(admin, self._settings, self, Limits(TIMEOUT, for_each_request=True))
+        self.nodes = self.session.nodes = self._await_connection(admin)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -103,53 +113,61 @@ class Cluster:
                 )
                 del self._settings[unknown[1]], config[unknown[1]]
 
-    def broker(self, node_id: int | None = None) -> BrokerConnection:
-        """A connection of our own to one broker (any, when none is named), for what librdkafka cannot ask."""
-        from headrace.cli.raw.connection import BrokerConnection
+    # --- operations ---
 
-        chosen = [node for node in self.nodes if node_id is None or node.id == node_id]
-        if not chosen:
-            known = ", ".join(str(node.id) for node in self.nodes)
-            raise Failure(f"There is no broker {node_id}; the live ones are {known}.")
-        for node in chosen[:-1]:
-            try:
-                return BrokerConnection(node.host, node.port, self._settings)
-            except Failure as failure:
-                # It may have died without the cluster knowing yet; another can answer as well.
-                if failure.code is not Exit.UNREACHABLE:
-                    raise
-        return BrokerConnection(chosen[-1].host, chosen[-1].port, self._settings)
+    def call(
+        self, operation: Callable[Concatenate[Session, P], T], /, *arguments: P.args, **options: P.kwargs
+    ) -> T:
+        """An operation of `client/administration` on this cluster; what it raises becomes a Failure."""
+        with self.failures():
+            return operation(self.session, *arguments, **options)
 
-    # --- answers ---
+    @contextmanager
+    def failures(self) -> Iterator[None]:
+        """What `headrace.client` raises inside becomes a Failure."""
+        try:
+            yield
+        except ClientError as error:
+            raise self._failure(error) from None
 
-    def ask(self, future: Future[Any]) -> Any:
-        """The answer to an admin request. Raises Refused on a no, Failure when nobody answers."""
+    def _failure(self, error: ClientError) -> Failure:
+        """An error of an operation, as the user reads it."""
+        if isinstance(error, UnknownTopic):
+            return self.unknown_topic(error.topic)
+        if isinstance(error, LoginRefused):
+            return Failure(
+                f"{str(error).removesuffix('.')}. Check the client settings sasl.* and ssl.*, in --command-config or the context."
+            )
+        if isinstance(error, Unreachable):
+            return Failure(str(error), Exit.UNREACHABLE)
+        return Refused(str(error), error.code) if isinstance(error, BrokerError) else Failure(str(error))
+
+    def unknown_topic(self, topic: str) -> Failure:
+        hint = did_you_mean(topic, self.call(topics.names, internal=True))
+        remedy = hint or " 'headrace topics list' shows what there is."
+        return Failure(f"There is no topic '{topic}'.{remedy}")
+
+    # --- waiting for librdkafka, as `Session` asks for ---
+
+    def wait(self, future: Future[Any], doing: str) -> Any:
         while not wait([future], timeout=0.02).done:
-            self.admin.poll(0)
+            self.session.librdkafka.poll(0)
             self.trouble.check()
         try:
             return future.result()
-        except KafkaException as refusal:
-            raise Refused(refusal.args[0]) from None
+        except KafkaException as error:
+            raise self.refusal(error.args[0], doing) from None
         except (TypeError, ValueError) as mistake:
-            raise Failure(f"{mistake}.") from None
+            raise NotPossible(f"{mistake}.") from None
 
-    def ask_all(self, futures: Mapping[Key, Future[Any]]) -> tuple[dict[Key, Any], dict[Key, Refused]]:
-        """Answers by key, and refusals by key."""
-        answers: dict[Key, Any] = {}
-        refusals: dict[Key, Refused] = {}
-        for key, future in futures.items():
-            try:
-                answers[key] = self.ask(future)
-            except Refused as refused:
-                refusals[key] = refused
-        return answers, refusals
+    def refusal(self, error: KafkaError, doing: str) -> BrokerError:
+        return refused_by_librdkafka(error)
 
-    def _await_connection(self) -> list[Any]:
-        future = self.admin.describe_cluster(request_timeout=_PATIENCE)
+    def _await_connection(self, admin: AdminClient) -> list[Any]:
+        future = admin.describe_cluster(request_timeout=_PATIENCE)
         deadline = time.monotonic() + _PATIENCE
         while not wait([future], timeout=0.02).done and time.monotonic() < deadline:
-            self.admin.poll(0)
+            admin.poll(0)
             self.trouble.check()
         if not future.done() or future.exception() is not None:
             raise self.trouble.silence(_PATIENCE)

@@ -48,7 +48,7 @@ def batches(
                 if ends is not None:
                     ends.discard((message.topic() or "", message.partition() or 0))
             elif not _is_passing(error):
-                raise Refused(error)
+                raise Refused.of(error)
         if records:
             waiting_since = time.monotonic()
             left = None if left is None else left - len(records)
@@ -61,21 +61,21 @@ def batches(
 
 def start(
     consumer: Consumer,
-    partitions: Sequence[TopicPartition],
+    partitions: Sequence[tuple[str, int]],
     position: str | int,
     timestamp: int | None = None,
 ) -> None:
     """Assign partitions from 'earliest', 'latest', an offset, an offset counted from the end (negative), or a time."""
     if timestamp is not None:
-        asked = [TopicPartition(tp.topic, tp.partition, timestamp) for tp in partitions]
+        asked = [TopicPartition(*each, timestamp) for each in partitions]
         try:
             found = consumer.offsets_for_times(asked, timeout=30)
         except KafkaException as error:
-            raise Refused(error.args[0]) from None
+            raise Refused.of(error.args[0]) from None
         consumer.assign([TopicPartition(tp.topic, tp.partition, tp.offset) for tp in found])
         return
     chosen = []
-    for tp in partitions:
+    for each in partitions:
         if position == "earliest":
             offset = OFFSET_BEGINNING
         elif position == "latest":
@@ -83,14 +83,14 @@ def start(
         else:
             offset = int(position)
             if offset < 0:
-                low, high = consumer.get_watermark_offsets(tp, timeout=30)
+                low, high = consumer.get_watermark_offsets(TopicPartition(*each), timeout=30)
                 offset = max(low, high + offset)
-        chosen.append(TopicPartition(tp.topic, tp.partition, offset))
+        chosen.append(TopicPartition(*each, offset))
     consumer.assign(chosen)
 
 
 def _is_passing(error: KafkaError) -> bool:
-    """Trouble that librdkafka mends by itself: leaders move, brokers come back, a topic is being created."""
+    """Trouble that librdkafka recovers from by itself: leaders move, brokers come back, a topic is being created."""
     passing = (
         KafkaError._TRANSPORT,
         KafkaError._ALL_BROKERS_DOWN,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from headrace.cli.admin import configs, topics
-from headrace.cli.cluster.connection import Refused, sentence
+from headrace.cli.cluster.connection import Refused
 from headrace.cli.failure import Failure
 from headrace.cli.view.records.record import Record
+from headrace.client.administration import configs, topics
+from headrace.client.administration.errors import sentence
 
 if TYPE_CHECKING:
     from headrace.cli.cluster.connection import Cluster
@@ -105,7 +106,7 @@ class Sink:
 def _await_topic(cluster: Cluster, topic: str, metadata: Callable[..., Any]) -> bool:
     """Until the topic is there; whether that made it."""
     try:
-        topics.describe(cluster, [topic])
+        cluster.call(topics.describe, [topic])
         return False
     except Refused:
         raise
@@ -123,5 +124,5 @@ def _await_topic(cluster: Cluster, topic: str, metadata: Callable[..., Any]) -> 
 
 def _creates_on_first_use(cluster: Cluster) -> bool:
     broker = str(cluster.nodes[0].id)
-    settings = configs.describe(cluster, "broker", [broker])[broker]
+    settings = cluster.call(configs.describe, "broker", [broker])[broker]
     return any(s.name == "auto.create.topics.enable" and s.value == "true" for s in settings)

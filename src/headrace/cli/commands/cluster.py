@@ -13,7 +13,7 @@ from headrace.cli.failure import Exit
 from headrace.cli.view import output
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.health import Health, Replica
+    from headrace.client.administration.health import Health, Replica
 
 app = options.command_app("Describe the cluster and check its health.")
 
@@ -28,14 +28,15 @@ def describe(
     command_config: options.CommandConfig = None,
 ) -> None:
     """Show the brokers, what each leads and holds, and who is the controller."""
-    from headrace.cli.admin import health, reassignments
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import health, reassignments
+    from headrace.client.administration.brokers import describe as describe_brokers
 
     cluster = connect(bootstrap, command_config)
-    found = health.describe(cluster)
-    partitions = health.partitions(cluster)
-    moving = reassignments.moves(cluster)
-    held = reassignments.sizes(cluster, [broker.id for broker in found.brokers if broker.live])
+    found = cluster.call(describe_brokers)
+    partitions = cluster.call(health.partitions)
+    moving = cluster.call(reassignments.moves)
+    held = cluster.call(reassignments.sizes, [broker.id for broker in found.brokers if broker.live])
     leads = Counter(each.leader for each in partitions)
     preferred = Counter(each.replicas[0] for each in partitions)
     replicas = Counter(broker for each in partitions for broker in each.replicas)
@@ -117,16 +118,16 @@ def health(
     """
     import time
 
-    from headrace.cli.admin.health import check_health
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration.health import check_health
 
     deadline = time.monotonic() + wait
     cluster = connect(bootstrap, command_config)
-    found = check_health(cluster)
+    found = cluster.call(check_health)
     while not found.sound and time.monotonic() < deadline:
         time.sleep(_LOOK_AGAIN)
         cluster = connect(bootstrap, command_config)
-        found = check_health(cluster)
+        found = cluster.call(check_health)
     if json:
         output.json_document({"healthy": found.sound, **asdict(found)})
     else:

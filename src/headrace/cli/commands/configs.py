@@ -47,11 +47,11 @@ def describe(
     """Show the settings of a topic, a broker or a group, and where each comes from."""
     resource = _resource(kind, name)
 
-    from headrace.cli.admin import configs
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import configs
 
     cluster = connect(bootstrap, command_config)
-    found = configs.describe(cluster, kind, [resource], documentation=documentation)[resource]
+    found = cluster.call(configs.describe, kind, [resource], documentation=documentation)[resource]
     shown = [setting for setting in found if all_ or not setting.is_default]
     if json:
         output.json_document(
@@ -111,11 +111,11 @@ def alter(
     if not changes and not delete:
         raise Misuse("Nothing to alter; give --set KEY=VALUE or --delete KEY.")
 
-    from headrace.cli.admin import configs
+    from headrace.cli.cluster import settings
     from headrace.cli.cluster.connection import connect
 
     cluster = connect(bootstrap, command_config)
-    configs.alter(cluster, kind, resource, changes, delete or [], validate_only=validate_only)
+    settings.alter(cluster, kind, resource, changes, delete or [], validate_only=validate_only)
     if json:
         output.json_document({"kind": str(kind), "name": resource, "set": changes, "deleted": delete or []})
     else:

@@ -97,12 +97,12 @@ def consume(
     timestamp = _start_time(since)
     extra = properties.from_arguments(setting or [], "--property")
 
-    from headrace.cli.admin.topics import partitions_of
     from headrace.cli.cluster import feed
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration.topics import partitions_of
 
     cluster = connect(bootstrap, command_config, extra)
-    there = partitions_of(cluster, topics)
+    there = cluster.call(partitions_of, topics)
     if partition:
         known = {tp.partition for tp in there}
         missing = set(partition) - known

@@ -11,7 +11,7 @@ from headrace.cli.failure import Failure, Misuse
 from headrace.cli.view import output
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.partition_names import PartitionState
+    from headrace.client.administration.topics import PartitionState
 
 app = options.command_app("Give leadership back to preferred leaders.")
 
@@ -52,30 +52,30 @@ def elect_leaders(
     if unclean and not partitions:
         raise Misuse("An unclean election loses records; name the partitions it is for: TOPIC or TOPIC:P,….")
 
-    from headrace.cli.admin import elections, partition_names
     from headrace.cli.cluster.connection import connect
+    from headrace.cli.parsing import partition_names
+    from headrace.client.administration import elections, topics
 
     cluster = connect(bootstrap, command_config)
     chosen = partition_names.resolve(cluster, partitions) if partitions else None
     if unclean and not execute:
-        _preview(partition_names.describe(cluster, chosen or []), json)
+        _preview(cluster.call(topics.partition_states, chosen or []), json)
         return
     kind = elections.UNCLEAN if unclean else elections.PREFERRED
-    outcomes = elections.elect(cluster, kind, chosen)
+    outcomes = cluster.call(elections.elect, kind, chosen)
     elected = [key for key, outcome in outcomes.items() if outcome is None]
     failed = {
         key: outcome
         for key, outcome in outcomes.items()
         if outcome is not None and not elections.not_needed(outcome)
     }
-    leaders = {(p.topic, p.partition): p.leader for p in partition_names.describe(cluster, elected)}
+    leaders = {(p.topic, p.partition): p.leader for p in cluster.call(topics.partition_states, elected)}
     if json:
         output.json_document(
             {
                 "elected": [{"topic": t, "partition": p, "leader": leaders[t, p]} for t, p in elected],
                 "failed": [
-                    {"topic": t, "partition": p, "reason": refused.sentence}
-                    for (t, p), refused in failed.items()
+                    {"topic": t, "partition": p, "reason": str(refused)} for (t, p), refused in failed.items()
                 ],
             }
         )
@@ -84,7 +84,7 @@ def elect_leaders(
     elif not failed:
         output.note("Nothing to do: " + ("every one has a leader." if unclean else "preferred leaders lead."))
     if failed:
-        raise Failure(" ".join(f"{t}-{p}: {refused.sentence}" for (t, p), refused in failed.items()))
+        raise Failure(" ".join(f"{t}-{p}: {refused}" for (t, p), refused in failed.items()))
 
 
 def _preview(partitions: list[PartitionState], json: bool) -> None:

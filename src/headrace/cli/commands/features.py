@@ -8,6 +8,7 @@ import typer
 
 from headrace.cli import options
 from headrace.cli.failure import Failure, did_you_mean
+from headrace.cli.parsing import properties
 from headrace.cli.view import output
 
 app = options.command_app("Show and set feature levels of the cluster.")
@@ -20,10 +21,10 @@ def describe(
     command_config: options.CommandConfig = None,
 ) -> None:
     """Show the features, the levels that the brokers support, and the level in force."""
-    from headrace.cli.admin import features
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import features
 
-    found = features.describe(connect(bootstrap, command_config))
+    found = connect(bootstrap, command_config).call(features.describe)
     if json:
         output.json_document(
             [
@@ -50,12 +51,12 @@ def set_(
     command_config: options.CommandConfig = None,
 ) -> None:
     """Set levels, up or down: transaction.version 2 gives every transaction its own epoch, 0 and 1 do not."""
-    from headrace.cli.admin import features
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import features
 
-    wanted = dict(features.parse_level(text) for text in levels)
+    wanted = dict(properties.feature_level(text) for text in levels)
     cluster = connect(bootstrap, command_config)
-    known = {feature.name: feature.level for feature in features.describe(cluster)}
+    known = {feature.name: feature.level for feature in cluster.call(features.describe)}
     for name in wanted:
         if name not in known:
             hint = did_you_mean(name, known) or f" There are {', '.join(known)}."
@@ -63,9 +64,9 @@ def set_(
     up = {name: level for name, level in wanted.items() if level >= known[name]}
     down = {name: level for name, level in wanted.items() if level < known[name]}
     if down:
-        features.update(cluster, down, features.SAFE_DOWNGRADE, dry_run=dry_run)
+        cluster.call(features.update, down, features.SAFE_DOWNGRADE, dry_run=dry_run)
     if up:
-        features.update(cluster, up, features.UPGRADE, dry_run=dry_run)
+        cluster.call(features.update, up, features.UPGRADE, dry_run=dry_run)
     if json:
         output.json_document({"dry_run": dry_run, "levels": wanted})
         return

@@ -11,12 +11,10 @@ from headrace.cli import options
 from headrace.cli.failure import Failure, Misuse
 from headrace.cli.parsing import times
 from headrace.cli.view import output
-from headrace.cli.view.groups import LAG_HEADER, assignment_text, count, headline, lag_rows, look
+from headrace.cli.view.groups import LAG_HEADER, Look, assignment_text, count, headline, lag_rows, look
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.groups import Description
-    from headrace.cli.admin.reset import Plan
-    from headrace.cli.cluster.connection import Cluster
+    from headrace.client.administration.reset import Plan
 
 app = options.command_app("List, describe, reset and delete consumer groups.")
 
@@ -34,11 +32,11 @@ def list_(
     command_config: options.CommandConfig = None,
 ) -> None:
     """List the groups with their state."""
-    from headrace.cli.admin import groups
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import groups
 
     states, types = choose(state, groups.STATES, "states"), choose(type_, groups.TYPES, "types")
-    found = groups.listings(connect(bootstrap, command_config), states, types)
+    found = connect(bootstrap, command_config).call(groups.listings, states, types)
     if json:
         output.json_document([{"group": g.group, "type": g.type, "state": g.state} for g in found])
     elif found:
@@ -63,24 +61,27 @@ def describe(
     command_config: options.CommandConfig = None,
 ) -> None:
     """Show a group's state and how far behind it is, in records and in time."""
-    from headrace.cli.admin.lag import NextRecordTimes
     from headrace.cli.cluster.connection import connect
+    from headrace.cli.cluster.groups import describe as described
+    from headrace.client.administration.lag import ONE_RECORD, NextRecordTimes, of_group
 
     cluster = connect(bootstrap, command_config)
-    clock = NextRecordTimes(cluster)
+    consumer = cluster.consumer({"group.id": "headrace-lag", "enable.auto.commit": False, **ONE_RECORD})
+    times = NextRecordTimes(consumer)
+
+    def look_at(group: str) -> Look:
+        description = described(cluster, group)
+        return look(description, cluster.call(of_group, description, times))
+
     try:
         if watch:
             from headrace.cli.view.group_watch import watch as show_again
 
-            show_again(
-                lambda: [look(cluster, _describe(cluster, group), clock) for group in groups],
-                interval,
-                json=json,
-            )
+            show_again(lambda: [look_at(group) for group in groups], interval, json=json)
             return
-        looks = [look(cluster, _describe(cluster, group), clock) for group in groups]
+        looks = [look_at(group) for group in groups]
     finally:
-        clock.close()
+        consumer.close()
     if json:
         output.json_document(looks)
         return
@@ -99,9 +100,10 @@ def members(
 ) -> None:
     """Show who is in a group, on which host, with which partitions."""
     from headrace.cli.cluster.connection import connect
+    from headrace.cli.cluster.groups import describe as described
 
     cluster = connect(bootstrap, command_config)
-    found = [_describe(cluster, group) for group in groups]
+    found = [described(cluster, group) for group in groups]
     if json:
         output.json_document(
             [
@@ -209,42 +211,29 @@ def reset_offsets(
         raise Misuse("Say which partitions: either --topic TOPIC[:P,…] or --all-topics.")
     timestamp = _timestamp(to_datetime, by_duration)
 
-    from headrace.cli.admin import group_offsets, reset
-    from headrace.cli.admin import groups as admin
+    from headrace.cli.cluster import groups, offset_reset
     from headrace.cli.cluster.connection import connect
+    from headrace.cli.parsing import offsets_file
+    from headrace.client.administration import group_offsets, reset
 
+    target = reset.Target(to_earliest, to_latest, to_current, to_offset, shift_by, timestamp)
+    wanted = offset_reset.Reset(target if from_file is None else from_file, topic or [])
     cluster = connect(bootstrap, command_config)
-    if not reset.check_inactive(cluster, group):
-        absent = admin.unknown_group(cluster, group)
+    if not cluster.call(reset.check_inactive, group):
+        absent = groups.unknown(cluster, group)
         if all_topics:
             raise absent
         output.note(f"{absent.sentence} It is made when offsets are committed for it.")
-    if from_file is not None:
-        plan = reset.from_file(cluster, from_file, [group], output.note).get(group, {})
-    else:
-        partitions = reset.scope(cluster, group, topic or [], all_topics)
-        if to_earliest:
-            plan = reset.to_earliest(cluster, partitions)
-        elif to_latest:
-            plan = reset.to_latest(cluster, partitions)
-        elif to_current:
-            plan = reset.to_current(cluster, group, partitions)
-        elif to_offset is not None:
-            plan = reset.to_offset(cluster, partitions, to_offset, output.note)
-        elif shift_by is not None:
-            plan = reset.shift_by(cluster, group, partitions, shift_by, output.note)
-        else:
-            assert timestamp is not None
-            plan = reset.to_time(cluster, partitions, timestamp, output.note)
+    plan = offset_reset.plan(cluster, group, wanted, output.note)
     if not plan:
         if from_file is not None:
             raise Failure(f"There is nothing to reset: {from_file} has no line for group '{group}'.")
         raise Failure(f"There is nothing to reset: group '{group}' has no committed offsets there.")
-    before = group_offsets.committed(cluster, group)
+    before = cluster.call(group_offsets.committed, group)
     if execute:
-        group_offsets.commit(cluster, group, plan)
+        offset_reset.carry_out(cluster, group, plan)
     if export:
-        print(reset.to_csv({group: plan}), end="")
+        print(offsets_file.text({group: plan}), end="")
         return
     _show_plan(group, plan, {p: c.offset for p, c in before.items()}, executed=execute, json=json)
 
@@ -257,19 +246,19 @@ def delete(
     command_config: options.CommandConfig = None,
 ) -> None:
     """Delete groups without members, with their committed offsets."""
-    from headrace.cli.admin import groups as admin
-    from headrace.cli.cluster.connection import connect
-    from headrace.cli.raw.refused import RequestRefused
+    from headrace.cli.cluster import groups as look_up
+    from headrace.cli.cluster.connection import Refused, connect
+    from headrace.client.administration.groups import delete as delete_group
     from headrace.wire.errors import ErrorCode
 
     cluster = connect(bootstrap, command_config)
     deleted = []
     for group in groups:
         try:
-            admin.delete(cluster, group)
-        except RequestRefused as refused:
+            cluster.call(delete_group, group)
+        except Refused as refused:
             if refused.error == ErrorCode.GROUP_ID_NOT_FOUND:
-                raise admin.unknown_group(cluster, group) from None
+                raise look_up.unknown(cluster, group) from None
             if refused.error == ErrorCode.NON_EMPTY_GROUP:
                 raise Failure(f"Group '{group}' still has members; stop them first.") from None
             raise
@@ -288,19 +277,6 @@ def choose(text: str | None, known: tuple[str, ...], what: str) -> list[str]:
         if part.lower() not in by_lower:
             raise Misuse(f"Invalid {what} list '{text}'. Valid {what} are: {', '.join(known)}.")
     return [by_lower[part.lower()] for part in chosen]
-
-
-def _describe(cluster: Cluster, group: str) -> Description:
-    from headrace.cli.admin import groups
-    from headrace.cli.raw.refused import RequestRefused
-    from headrace.wire.errors import ErrorCode
-
-    try:
-        return groups.describe(cluster, group)
-    except RequestRefused as refused:
-        if refused.error == ErrorCode.GROUP_ID_NOT_FOUND:
-            raise groups.unknown_group(cluster, group) from None
-        raise
 
 
 def _timestamp(to_datetime: str | None, by_duration: str | None) -> int | None:

@@ -114,13 +114,13 @@ def _of_file(path: Path, limit: int) -> set[bytes]:
 
 
 def _of_topic(topic: str, limit: int, bootstrap: str, command_config: Path | None) -> tuple[int, set[bytes]]:
-    from headrace.cli.admin.topics import partitions_of
     from headrace.cli.cluster.connection import connect
     from headrace.client import ClientError, TopicPartition
+    from headrace.client.administration.topics import partitions_of
     from headrace.client.scan import scan
 
     cluster = connect(bootstrap, command_config)
-    there = [TopicPartition(topic, each.partition) for each in partitions_of(cluster, [topic])]
+    there = [TopicPartition(topic, each.partition) for each in cluster.call(partitions_of, [topic])]
     settings = cluster.settings
     try:
         records = scan(settings, dict.fromkeys(there))

@@ -14,7 +14,7 @@ from headrace.cli.parsing import properties
 from headrace.cli.view import output
 
 if TYPE_CHECKING:
-    from headrace.cli.load.numbers import LatencySummary, Throughput
+    from headrace.client.load.numbers import LatencySummary, Throughput
 
 app = options.command_app("Load-test a cluster: produce, consume, and end to end.")
 
@@ -53,25 +53,18 @@ def produce(
     """Write records and time their acknowledgement."""
     extra = properties.from_arguments(setting or [], "--property")
 
-    from headrace.cli.admin.topics import partitions_of
     from headrace.cli.cluster.connection import connect
-    from headrace.cli.load import payloads
-    from headrace.cli.load.produce import run
     from headrace.cli.view.progress import Progress
+    from headrace.client.administration.topics import partitions_of
+    from headrace.client.load import payloads
+    from headrace.client.load.produce import SETTINGS, Load, run
 
     cluster = connect(bootstrap, command_config, extra)
-    partitions_of(cluster, [topic])
-    source = payloads.letters(size) if file is None else payloads.from_file(file, "\n")[0]
-    with Progress(f"Writing to {topic}", records, "records") as progress:
-        result = run(
-            cluster,
-            topic,
-            source,
-            records,
-            rate=rate,
-            settings={"acks": acks, "compression.type": compression},
-            on_progress=progress.advance,
-        )
+    cluster.call(partitions_of, [topic])
+    producer = cluster.producer({**SETTINGS, "acks": acks, "compression.type": compression})
+    with cluster.failures(), Progress(f"Writing to {topic}", records, "records") as progress:
+        source = payloads.letters(size) if file is None else payloads.from_file(file, "\n")[0]
+        result = run(producer, Load(topic, source, records, rate), progress.advance)
     _report("Wrote", result.throughput, result.latency, json)
 
 
@@ -97,32 +90,23 @@ def consume(
     """Read records from the beginning."""
     extra = properties.from_arguments(setting or [], "--property")
 
-    from confluent_kafka import OFFSET_BEGINNING, TopicPartition
-
-    from headrace.cli.admin import offsets
-    from headrace.cli.admin.topics import partitions_of
     from headrace.cli.cluster.connection import connect
-    from headrace.cli.load.consume import run
     from headrace.cli.view.progress import Progress
+    from headrace.client.administration import offsets
+    from headrace.client.administration.topics import partitions_of
+    from headrace.client.load.consume import SETTINGS, Load, run
 
     cluster = connect(bootstrap, command_config, extra)
-    there = partitions_of(cluster, [topic])
+    there = cluster.call(partitions_of, [topic])
     if records is None:
-        places = [(tp.topic, tp.partition) for tp in there]
-        records = sum(offsets.latest(cluster, places).values()) - sum(
-            offsets.earliest(cluster, places).values()
-        )
-    starts = [TopicPartition(tp.topic, tp.partition, OFFSET_BEGINNING) for tp in there]
-    with Progress(f"Reading {topic}", records, "records") as progress:
-        result = run(
-            cluster,
-            topic,
-            records,
-            group=group,
-            partitions=starts if group is None else None,
-            idle_timeout=timeout,
-            on_progress=progress.advance,
-        )
+        ends, starts = cluster.call(offsets.latest, there), cluster.call(offsets.earliest, there)
+        records = sum(ends.values()) - sum(starts.values())
+    load = Load(topic, records, there if group is None else None, timeout)
+    consumer = cluster.consumer(
+        {**SETTINGS, "group.id": group or "headrace-perf", "enable.auto.commit": group is not None}
+    )
+    with cluster.failures(), Progress(f"Reading {topic}", records, "records") as progress:
+        result = run(consumer, load, progress.advance)
     _report("Read", result.throughput, None, json)
     if result.throughput.records < records:
         raise Failure(f"Only {result.throughput.records} of {records} records came; --timeout waits longer.")
@@ -154,22 +138,16 @@ def end_to_end(
         raise Misuse("End-to-end latency needs acknowledgements; use --acks 1 or all.")
     extra = properties.from_arguments(setting or [], "--property")
 
-    from headrace.cli.admin.topics import partitions_of
     from headrace.cli.cluster.connection import connect
-    from headrace.cli.load.end_to_end import run
     from headrace.cli.view.progress import Progress
+    from headrace.client.administration.topics import partitions_of
+    from headrace.client.load.end_to_end import CONSUMER, PRODUCER, Load, run
 
     cluster = connect(bootstrap, command_config, extra)
-    with Progress(f"Through {topic}", records, "records") as progress:
-        latencies = run(
-            cluster,
-            partitions_of(cluster, [topic]),
-            records,
-            size=size,
-            acks=acks,
-            rate=rate,
-            on_record=lambda _, __: progress.advance(1),
-        )
+    load = Load(cluster.call(partitions_of, [topic]), records, size, rate)
+    producer, consumer = cluster.producer({**PRODUCER, "acks": acks}), cluster.consumer(CONSUMER)
+    with cluster.failures(), Progress(f"Through {topic}", records, "records") as progress:
+        latencies = run(producer, consumer, load, lambda _, __: progress.advance(1))
     summary = latencies.summary()
     if json:
         output.json_document({"records": len(latencies), "latency_ms": asdict(summary)})

@@ -119,9 +119,9 @@ def produce(
 
 def _hint(cluster: Cluster, created: str) -> str:
     """A name that is near another one may be a slip."""
-    from headrace.cli.admin.topics import names
+    from headrace.client.administration.topics import names
 
-    hint = did_you_mean(created, (name for name in names(cluster, internal=False) if name != created))
+    hint = did_you_mean(created, (name for name in cluster.call(names, internal=False) if name != created))
     return hint and f"{hint} Then 'headrace topics delete {created}' takes the new one away."
 
 

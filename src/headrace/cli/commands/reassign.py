@@ -12,9 +12,10 @@ from headrace.cli.failure import Failure, Misuse
 from headrace.cli.view import output
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.placement import Assignment, Partition
-    from headrace.cli.admin.reassignments import Move, Progress
     from headrace.cli.cluster.connection import Cluster
+    from headrace.client.administration.names import Partition
+    from headrace.client.administration.placement import Assignment
+    from headrace.client.administration.reassignments import Move, Progress
 
 app = options.command_app("Move partitions to other brokers: plan, execute, status, cancel.")
 
@@ -62,15 +63,17 @@ def plan(
     Prints the moves as JSON, which 'execute' and Kafka's kafka-reassign-partitions.sh read, and a summary on stderr.
     A broker that is down keeps what it has unless it is removed.
     """
-    from headrace.cli.admin import assignment_file, health, reassignments
-    from headrace.cli.admin.placement import Place, TooFewBrokers
-    from headrace.cli.admin.placement import plan as make_plan
     from headrace.cli.cluster.connection import connect
+    from headrace.cli.parsing import assignment_file
+    from headrace.client.administration import reassignments
+    from headrace.client.administration.brokers import describe as describe_brokers
+    from headrace.client.administration.placement import Place, TooFewBrokers
+    from headrace.client.administration.placement import plan as make_plan
 
     named = _broker_ids("--brokers", brokers)
     removed = _broker_ids("--remove", remove) or set()
     cluster = connect(bootstrap, command_config)
-    description = health.describe(cluster)
+    description = cluster.call(describe_brokers)
     current, others = _assignment(cluster, topics)
     # A broker that only an assignment tells of is down, and long forgotten.
     known = {broker.id: Place(broker.id, broker.rack, broker.live) for broker in description.brokers}
@@ -91,7 +94,7 @@ def plan(
         raise Failure(str(error)) from None
     changed = {key: replicas for key, replicas in target.items() if replicas != current[key]}
     print(assignment_file.text(changed))
-    _summarize(changed, current, reassignments.sizes(cluster, known, list(changed)) if changed else {})
+    _summarize(changed, current, cluster.call(reassignments.sizes, known, list(changed)) if changed else {})
 
 
 @app.command(
@@ -130,13 +133,15 @@ def execute(
     The partitions serve on while their new replicas copy; the old replicas are let go when the new ones are in sync. With
     --additional the same plan changes the throttle of moves under way.
     """
-    from headrace.cli.admin import assignment_file, partition_names, reassignments, throttles
     from headrace.cli.cluster.connection import connect
+    from headrace.cli.parsing import assignment_file
+    from headrace.client.administration import reassignments, throttles
+    from headrace.client.administration.topics import partition_states
 
     target = assignment_file.read(plan)
     cluster = connect(bootstrap, command_config)
-    before = {p.key: p.replicas for p in partition_names.describe(cluster, target)}
-    moving = reassignments.moves(cluster)
+    before = {p.key: p.replicas for p in cluster.call(partition_states, target)}
+    moving = cluster.call(reassignments.moves)
     if moving and not additional:
         raise Failure(
             f"{output.count(len(moving), 'partition')} still on the move; wait ('headrace reassign status --wait'), cancel "
@@ -146,8 +151,8 @@ def execute(
         _write(rollback, assignment_file.text(before))
     if execute:
         if throttle is not None:
-            throttles.throttle(cluster, throttles.traffic(moving, target, before), throttle)
-        _fail_on(reassignments.start(cluster, target))
+            cluster.call(throttles.throttle, throttles.traffic(moving, target, before), throttle)
+        _fail_on(cluster.call(reassignments.start, target))
     _show_change(target, before, executed=execute, json=json)
     if execute and wait:
         _wait(cluster, shown=not json)
@@ -172,14 +177,14 @@ def status(
 
     With --wait the throttle of the moves is taken off when they are done.
     """
-    from headrace.cli.admin import reassignments
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import reassignments
 
     cluster = connect(bootstrap, command_config)
     if wait:
         _wait(cluster, shown=not json)
-    moving = reassignments.moves(cluster)
-    progress = reassignments.progress(cluster, moving)
+    moving = cluster.call(reassignments.moves)
+    progress = cluster.call(reassignments.progress, moving)
     if json:
         output.json_document([_as_json(move, progress[key]) for key, move in moving.items()])
         return
@@ -221,11 +226,12 @@ def cancel(
     if bool(partitions) == all_:
         raise Misuse("Say which moves: either TOPIC or TOPIC:P,…, or --all.")
 
-    from headrace.cli.admin import partition_names, reassignments, throttles
     from headrace.cli.cluster.connection import connect
+    from headrace.cli.parsing import partition_names
+    from headrace.client.administration import reassignments, throttles
 
     cluster = connect(bootstrap, command_config)
-    moving = reassignments.moves(cluster)
+    moving = cluster.call(reassignments.moves)
     if partitions:
         chosen = set(partition_names.resolve(cluster, partitions))
         moving = {key: move for key, move in moving.items() if key in chosen}
@@ -234,9 +240,9 @@ def cancel(
         key: [broker for broker in move.replicas if broker not in move.adding] for key, move in moving.items()
     }
     if execute and moving:
-        _fail_on(reassignments.cancel(cluster, moving))
-        if not reassignments.moves(cluster):
-            throttles.clear(cluster)
+        _fail_on(cluster.call(reassignments.cancel, moving))
+        if not cluster.call(reassignments.moves):
+            cluster.call(throttles.clear)
     if not moving and not json:
         output.note("No such partition is on the move.")
         return
@@ -250,10 +256,10 @@ def unthrottle(
     command_config: options.CommandConfig = None,
 ) -> None:
     """Take the throttle of moves off: off every broker, and off every topic that has one."""
-    from headrace.cli.admin import throttles
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import throttles
 
-    brokers, topics = throttles.clear(connect(bootstrap, command_config))
+    brokers, topics = connect(bootstrap, command_config).call(throttles.clear)
     if json:
         output.json_document({"brokers": brokers, "topics": topics})
     elif brokers or topics:
@@ -273,13 +279,13 @@ def _broker_ids(option: str, text: str | None) -> set[int] | None:
 
 def _assignment(cluster: Cluster, topics: list[str] | None) -> tuple[Assignment, Assignment]:
     """The replicas of the topics named (else all), and those of the rest, which weigh on the brokers too."""
-    from headrace.cli.admin import topics as admin
+    from headrace.client.administration import topics as admin
 
-    everything = admin.names(cluster, internal=True)
+    everything = cluster.call(admin.names, internal=True)
     chosen = topics or everything
     if not chosen:
         raise Failure("There are no topics to place.")
-    found = admin.describe(cluster, list(dict.fromkeys([*chosen, *everything])))
+    found = cluster.call(admin.describe, list(dict.fromkeys([*chosen, *everything])))
     mine: Assignment = {}
     rest: Assignment = {}
     for topic in found:
@@ -337,24 +343,24 @@ def _wait(cluster: Cluster, *, shown: bool) -> None:
     """A bar of the bytes that have arrived, until nothing moves any more."""
     import time
 
-    from headrace.cli.admin import reassignments, throttles
     from headrace.cli.view.progress import Progress
+    from headrace.client.administration import reassignments, throttles
 
-    moving = reassignments.moves(cluster)
-    everything = reassignments.progress(cluster, moving)
+    moving = cluster.call(reassignments.moves)
+    everything = cluster.call(reassignments.progress, moving)
     left = sum(each.total - each.copied for each in everything.values())
     with Progress("Moving", left, "bytes", shown=shown) as bar:
         arrived = 0
         while moving:
-            now = reassignments.progress(cluster, moving)
+            now = cluster.call(reassignments.progress, moving)
             # What is no longer on the move has arrived.
             still = sum(each.total - each.copied for each in now.values())
             bar.advance(max(left - still - arrived, 0))
             arrived = max(left - still, arrived)
             time.sleep(0.25)
-            moving = reassignments.moves(cluster)
+            moving = cluster.call(reassignments.moves)
         bar.advance(left - arrived)
-    throttles.clear(cluster)
+    cluster.call(throttles.clear)
 
 
 def _as_json(move: Move, progress: Progress) -> dict[str, Any]:
@@ -376,7 +382,7 @@ def _percent(progress: Progress) -> str:
 def _fail_on(refusals: dict[Partition, Any]) -> None:
     if refusals:
         raise Failure(
-            " ".join(f"{topic}-{number}: {refused.sentence}" for (topic, number), refused in refusals.items())
+            " ".join(f"{topic}-{number}: {refused}" for (topic, number), refused in refusals.items())
         )
 
 

@@ -14,8 +14,9 @@ from headrace.cli.parsing import properties
 from headrace.cli.view import output
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.topics import Topic
-    from headrace.cli.cluster.connection import Cluster, Refused
+    from headrace.cli.cluster.connection import Cluster
+    from headrace.client.administration.topics import Topic
+    from headrace.client.errors import BrokerError
 
 app = options.command_app("Create, list, describe, alter and delete topics.")
 
@@ -62,12 +63,13 @@ def create(
         raise Misuse("--replica-assignment already says how many partitions and replicas there are.")
     settings = properties.from_arguments(config or [], "--config")
 
-    from headrace.cli.admin import topics as admin
     from headrace.cli.cluster.connection import connect
+    from headrace.cli.parsing.assignment_file import replica_assignment as replica_assignment_of
+    from headrace.client.administration import topics as admin
 
-    assignment = admin.parse_assignment(replica_assignment) if replica_assignment is not None else None
-    refusals = admin.create(
-        connect(bootstrap, command_config),
+    assignment = replica_assignment_of(replica_assignment) if replica_assignment is not None else None
+    refusals = connect(bootstrap, command_config).call(
+        admin.create,
         topics,
         partitions=partitions,
         replication_factor=replication_factor,
@@ -99,11 +101,11 @@ def list_(
     command_config: options.CommandConfig = None,
 ) -> None:
     """List the topics with their partitions and replicas."""
-    from headrace.cli.admin import topics as admin
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import topics as admin
 
     cluster = connect(bootstrap, command_config)
-    found = admin.describe(cluster, admin.names(cluster, internal=internal))
+    found = cluster.call(admin.describe, cluster.call(admin.names, internal=internal))
     rows = [(topic.name, len(topic.partitions), topic.replication_factor) for topic in found]
     if json:
         output.json_document(
@@ -139,11 +141,11 @@ def describe(
 
     Without names, of every topic.
     """
-    from headrace.cli.admin import topics as admin
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import topics as admin
 
     cluster = connect(bootstrap, command_config)
-    found = admin.describe(cluster, topics or admin.names(cluster, internal=internal))
+    found = cluster.call(admin.describe, topics or cluster.call(admin.names, internal=internal))
     live = {node.id for node in cluster.nodes}
     if under_replicated or unavailable:
         found = [_only(topic, live, under_replicated, unavailable) for topic in found]
@@ -191,21 +193,21 @@ def alter(
     if partitions is None and not settings:
         raise Misuse("Nothing to alter; give --partitions or --config.")
 
-    from headrace.cli.admin import configs
-    from headrace.cli.admin import topics as admin
+    from headrace.cli.cluster import settings as topic_settings
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import topics as admin
 
     cluster = connect(bootstrap, command_config)
-    before = len(admin.describe(cluster, [topic])[0].partitions)
+    before = len(cluster.call(admin.describe, [topic])[0].partitions)
     if settings:
-        configs.alter(cluster, "topic", topic, settings)
+        topic_settings.alter(cluster, "topic", topic, settings)
     if partitions is not None:
         if partitions < before:
             raise Failure(
                 f"Topic '{topic}' has {before} partitions; partitions can be added but not removed."
             )
         if partitions > before:
-            admin.add_partitions(cluster, topic, partitions)
+            cluster.call(admin.add_partitions, topic, partitions)
     if json:
         output.json_document({"topic": topic, "partitions": partitions or before, "configs": settings})
         return
@@ -231,11 +233,11 @@ def delete(
     command_config: options.CommandConfig = None,
 ) -> None:
     """Delete topics with all their records."""
-    from headrace.cli.admin import topics as admin
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import topics as admin
 
     cluster = connect(bootstrap, command_config)
-    refusals = admin.delete(cluster, topics)
+    refusals = cluster.call(admin.delete, topics)
     missing = [topic for topic, refused in refusals.items() if admin.is_unknown(refused)]
     deleted = [topic for topic in topics if topic not in refusals]
     if json:
@@ -245,7 +247,7 @@ def delete(
             print(f"Deleted topic {topic}.")
     _fail_on({topic: refused for topic, refused in refusals.items() if topic not in missing})
     if missing and not if_exists:
-        raise admin.unknown_topic(cluster, missing[0])
+        raise cluster.unknown_topic(missing[0])
 
 
 @app.command(
@@ -273,19 +275,21 @@ def delete_records(
     if all_ == (before is not None):
         raise Misuse("Give either --before OFFSET or --all.")
 
-    from headrace.cli.admin import offsets
-    from headrace.cli.admin import topics as admin
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import offsets
+    from headrace.client.administration import topics as admin
 
     cluster = connect(bootstrap, command_config)
-    there = [p.id for p in admin.describe(cluster, [topic])[0].partitions]
+    there = [p.id for p in cluster.call(admin.describe, [topic])[0].partitions]
     if partition is not None and partition not in there:
         raise Failure(f"Topic '{topic}' has no partition {partition}; it has 0 to {there[-1]}.")
     chosen = there if partition is None else [partition]
-    first = offsets.delete_before(cluster, {(topic, p): -1 if before is None else before for p in chosen})
+    first = cluster.call(
+        offsets.delete_before, {(topic, p): -1 if before is None else before for p in chosen}
+    )
     for (_, number), outcome in first.items():
         if not isinstance(outcome, int):
-            raise Failure(f"Partition {number} of topic '{topic}': {outcome.sentence}")
+            raise Failure(f"Partition {number} of topic '{topic}': {outcome}")
     rows = [(number, outcome) for (_, number), outcome in first.items()]
     if json:
         output.json_document([{"topic": topic, "partition": p, "earliest": offset} for p, offset in rows])
@@ -293,19 +297,19 @@ def delete_records(
         output.table(("PARTITION", "FIRST OFFSET"), rows)
 
 
-def _exists(refused: Refused) -> bool:
+def _exists(refused: BrokerError) -> bool:
     from confluent_kafka import KafkaError
 
-    return refused.error.code() == KafkaError.TOPIC_ALREADY_EXISTS
+    return refused.code == KafkaError.TOPIC_ALREADY_EXISTS
 
 
-def _name_unknown_setting(refusals: dict[str, Refused], settings: dict[str, str]) -> None:
+def _name_unknown_setting(refusals: dict[str, BrokerError], settings: dict[str, str]) -> None:
     from confluent_kafka import KafkaError
 
     from headrace.server.config.retired import remark
     from headrace.server.config.topic_table import TOPIC_SETTINGS
 
-    if any(refused.error.code() == KafkaError.INVALID_CONFIG for refused in refusals.values()):
+    if any(refused.code == KafkaError.INVALID_CONFIG for refused in refusals.values()):
         for key in settings:
             if key not in TOPIC_SETTINGS:
                 raise Failure(
@@ -313,9 +317,9 @@ def _name_unknown_setting(refusals: dict[str, Refused], settings: dict[str, str]
                 )
 
 
-def _fail_on(refusals: dict[str, Refused]) -> None:
+def _fail_on(refusals: dict[str, BrokerError]) -> None:
     if refusals:
-        raise Failure(" ".join(_about(topic, refused.sentence) for topic, refused in refusals.items()))
+        raise Failure(" ".join(_about(topic, str(refused)) for topic, refused in refusals.items()))
 
 
 def _about(topic: str, sentence: str) -> str:
@@ -334,12 +338,12 @@ def _only(topic: Topic, live: set[int], under_replicated: bool, unavailable: boo
 
 
 def _as_json(cluster: Cluster, topic: Topic) -> dict[str, Any]:
-    from headrace.cli.admin import configs, offsets
+    from headrace.client.administration import configs, offsets
 
     # A partition without a leader has no offsets to tell.
     led = [(topic.name, p.id) for p in topic.partitions if p.leader is not None]
-    first, after = offsets.earliest(cluster, led), offsets.latest(cluster, led)
-    settings = configs.describe(cluster, "topic", [topic.name])[topic.name]
+    first, after = cluster.call(offsets.earliest, led), cluster.call(offsets.latest, led)
+    settings = cluster.call(configs.describe, "topic", [topic.name])[topic.name]
     return {
         "topic": topic.name,
         "topic_id": topic.topic_id,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headrace.cli import options
-from headrace.cli.failure import Failure, Misuse
+from headrace.cli.failure import Failure, Misuse, did_you_mean
 from headrace.cli.parsing import times
 from headrace.cli.view import output
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.transactions import Description, Producer
+    from headrace.client.administration.transactions import Description, Producer
 
 app = options.command_app("List, describe and abort transactions; find hanging ones.")
 
@@ -44,13 +44,13 @@ def list_(
 ) -> None:
     """List the transactional ids with their state."""
     duration = -1 if longer_than is None else round(times.seconds_of(longer_than) * 1000)
-    from headrace.cli.admin import transactions
     from headrace.cli.cluster.connection import connect
     from headrace.cli.commands.groups import choose
+    from headrace.client.administration import transactions
 
     states = choose(state, transactions.STATES, "states")
     cluster = connect(bootstrap, command_config)
-    found = transactions.listings(cluster, states=states, longer_than_ms=duration, pattern=pattern)
+    found = cluster.call(transactions.listings, states=states, longer_than_ms=duration, pattern=pattern)
     if json:
         output.json_document(
             [
@@ -78,17 +78,23 @@ def describe(
     command_config: options.CommandConfig = None,
 ) -> None:
     """Show who owns a transactional id, the state of its transaction, and the partitions that it reached."""
-    from headrace.cli.admin import transactions
-    from headrace.cli.cluster.connection import connect
-    from headrace.cli.raw.refused import RequestRefused
+    from headrace.cli.cluster.connection import Refused, connect
+    from headrace.client.administration import transactions
+    from headrace.wire.errors import ErrorCode
 
     cluster = connect(bootstrap, command_config)
     found = []
     for transactional_id in transactional_ids:
         try:
-            found.append(transactions.describe(cluster, transactional_id))
-        except RequestRefused as refused:
-            raise transactions.with_hint(cluster, refused, transactional_id) from None
+            found.append(cluster.call(transactions.describe, transactional_id))
+        except Refused as refused:
+            if refused.error != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                raise
+            known = [listing.transactional_id for listing in cluster.call(transactions.listings)]
+            hint = (
+                did_you_mean(transactional_id, known) or " 'headrace transactions list' shows what there is."
+            )
+            raise Failure(refused.sentence + hint) from None
     if json:
         output.json_document([_described(each) for each in found])
         return
@@ -116,10 +122,11 @@ def producers(
     command_config: options.CommandConfig = None,
 ) -> None:
     """Show the producers that a partition remembers, and where their open transactions begin."""
-    from headrace.cli.admin import transactions
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import transactions
 
-    found = transactions.producers(connect(bootstrap, command_config), (topic, partition), broker)
+    cluster = connect(bootstrap, command_config)
+    found = cluster.call(transactions.producers, (topic, partition), broker)
     _show_producers(found, json, "The partition remembers no producers.")
 
 
@@ -156,19 +163,22 @@ def abort(
         raise Misuse(
             "--start-offset says enough; leave out --producer-id and the epochs, or use them instead."
         )
-    from headrace.cli.admin import transactions
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import transactions
 
     cluster = connect(bootstrap, command_config)
     where = f"{topic}-{partition}"
     if start_offset is not None:
-        producer_id = transactions.abort_at(cluster, (topic, partition), start_offset).producer_id
+        aborted = cluster.call(transactions.abort_at, (topic, partition), start_offset)
+        if aborted is None:
+            raise no_transaction_at(topic, partition, start_offset)
+        producer_id = aborted.producer_id
         where = f"from offset {start_offset} of {where}"
     else:
         assert producer_id is not None
         assert producer_epoch is not None
         assert coordinator_epoch is not None
-        transactions.abort(cluster, (topic, partition), producer_id, producer_epoch, coordinator_epoch)
+        cluster.call(transactions.abort, (topic, partition), producer_id, producer_epoch, coordinator_epoch)
         where = f"in {where}"
     if json:
         output.json_document({"topic": topic, "partition": partition, "producer_id": producer_id})
@@ -205,17 +215,24 @@ def find_hanging(
     if partition is not None and topic is None:
         raise Misuse("--partition needs the --topic that it is of.")
     longest = round(times.seconds_of(max_timeout) * 1000)
-    from headrace.cli.admin import transactions
     from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import transactions
 
     cluster = connect(bootstrap, command_config)
     if broker is not None and all(node.id != broker for node in cluster.nodes):
         known = ", ".join(str(node.id) for node in cluster.nodes)
         raise Failure(f"There is no broker {broker}; the live ones are {known}.")
-    found = transactions.find_hanging(
-        cluster, topic=topic, partition=partition, broker_id=broker, longer_than_ms=longest
+    found = cluster.call(
+        transactions.find_hanging, topic=topic, partition=partition, broker_id=broker, longer_than_ms=longest
     )
     _show_producers(found, json, "No transaction hangs.")
+
+
+def no_transaction_at(topic: str, partition: int, start_offset: int) -> Failure:
+    return Failure(
+        f"No open transaction of {topic}-{partition} starts at offset {start_offset}; "
+        f"'headrace transactions find-hanging --topic {topic}' shows those that hang."
+    )
 
 
 def _show_producers(found: list[Producer], json: bool, none: str) -> None:

@@ -78,14 +78,12 @@ def _read(cluster: Cluster, options: Namespace, show: Callable[[Message], bytes]
 
 
 def _start(consumer: Consumer, options: Namespace) -> None:
-    from confluent_kafka import TopicPartition
-
     from headrace.cli.cluster import feed
 
     if options.partition is not None:
         default = "earliest" if options.from_beginning else "latest"
         position = default if options.offset is None else options.offset
-        feed.start(consumer, [TopicPartition(options.topic, options.partition)], position)
+        feed.start(consumer, [(options.topic, options.partition)], position)
     elif options.include is not None:
         consumer.subscribe([f"^({options.include})$"])
     else:

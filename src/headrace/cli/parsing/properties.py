@@ -33,6 +33,14 @@ def load_with_places(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     )
 
 
+def feature_level(text: str) -> tuple[str, int]:
+    """`transaction.version=2`"""
+    name, equals, level = text.partition("=")
+    if not equals or not name.strip() or not level.strip().isdecimal():
+        raise Failure(f"A feature level looks like transaction.version=2, not '{text}'.")
+    return name.strip(), int(level)
+
+
 def from_arguments(arguments: Iterable[str], option: str) -> dict[str, str]:
     """`key=value` arguments; a value may hold further '=' signs, and `key=` is an empty value."""
     entries: dict[str, str] = {}

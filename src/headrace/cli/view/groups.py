@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli.parsing import times
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.groups import Description
-    from headrace.cli.admin.lag import NextRecordTimes
-    from headrace.cli.cluster.connection import Cluster
+    from collections.abc import Sequence
+
+    from headrace.client.administration.groups import Description
+    from headrace.client.administration.lag import PartitionLag
 
 Look = dict[str, Any]
 LAG_HEADER = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "BEHIND", "MEMBER", "HOST", "CLIENT")
@@ -55,11 +56,10 @@ def assignment_text(assignment: list[tuple[str, int]]) -> str | None:
     return ";".join(f"{t}:{','.join(map(str, sorted(ps)))}" for t, ps in sorted(by_topic.items())) or None
 
 
-def look(cluster: Cluster, description: Description, clock: NextRecordTimes | None) -> Look:
+def look(description: Description, rows: Sequence[PartitionLag]) -> Look:
     """A group as it is now: its state, and every partition with how far behind it is."""
-    from headrace.cli.admin import lag
+    from headrace.client.administration import lag
 
-    rows = lag.of_group(cluster, description, clock)
     return {
         "group": description.group,
         "type": description.type,
