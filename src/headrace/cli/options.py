@@ -56,7 +56,7 @@ def choose_bootstrap(ctx: typer.Context, param: typer.CallbackParam, servers: st
 
 
 def choose_explicitly(ctx: typer.Context, param: typer.CallbackParam, servers: str | None) -> str | None:
-    """The same without the context in use and the default: None when nobody chose a cluster for this command."""
+    """The same without the context in use and the default: None when no cluster was chosen for this command."""
     source = ctx.get_parameter_source(param.name or "")
     if servers is not None and source is not None and source.name == "COMMANDLINE":
         return check_bootstrap(servers)

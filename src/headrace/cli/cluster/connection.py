@@ -180,7 +180,7 @@ def connect(
     extra: Mapping[str, str] | None = None,
     names: Names = Names(),  # noqa: B008  it is frozen
 ) -> Cluster:
-    """Connect with a context's properties, a file's, and `extra` ones; the later win. Raises Failure when nobody answers."""
+    """Connect with a context's properties, a file's, and `extra` ones; later ones win. Raises Failure when no broker answers."""
     file = properties.load(command_config) if command_config else {}
     given = {**properties_of(bootstrap), **file, **(extra or {})}
     if isinstance(bootstrap, ContextServers):

@@ -31,7 +31,7 @@ def batches(
 
     Stops after `most` records, after `idle_timeout` seconds without one, or when every partition of `ends` has
     been read to its end (the consumer must have enable.partition.eof). Yields empty batches while it waits, so
-    that the caller can look around.
+    that the caller can do other work.
     """
     left = most
     waiting_since = time.monotonic()

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.cli.cluster import partition_names
 from headrace.cli.failure import Failure
-from headrace.cli.parsing import offsets_file, partition_names
+from headrace.cli.parsing import offsets_file
 from headrace.client.administration import group_offsets, reset
 from headrace.client.administration.reset import Plan, Target
 

@@ -28,7 +28,9 @@ def alter(
     validate_only: bool = False,
 ) -> None:
     if delete:
-        _check_known(cluster, kind, name, delete)  # a broker deletes what is not there without a word
+        _check_known(
+            cluster, kind, name, delete
+        )  # a broker silently ignores a deletion of an unknown setting
     try:
         cluster.call(configs.alter, kind, name, changes, delete, validate_only=validate_only)
     except Refused as refused:

@@ -1,5 +1,5 @@
 """Connection trouble as librdkafka reports it, in one sentence with the address, the cause and the remedy.
-Only trouble that more waiting will not mend ends a command.
+Only trouble that waiting cannot cure ends a command.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Trouble:
             raise Failure(self._sentence(), Exit.UNREACHABLE)
 
     def forget(self) -> None:
-        """A command that goes on through an outage calls this when it hears from a broker again."""
+        """Called when a broker answers again, by a command that keeps running through an outage."""
         self._all_down = False
         self._failures = 0
 
@@ -69,7 +69,7 @@ class Trouble:
         return f" ({_lower(self._reason)})" if self._reason else ""
 
     def silence(self, seconds: float) -> Failure:
-        """Nobody refused, and nobody answered in this time."""
+        """No broker refused, and none answered in this time."""
         cause = self.cause_in_brackets()
         if not cause and _is_listening(self._bootstrap):
             cause = " (something listens there; it hangs, or it is no broker)"

@@ -1,4 +1,4 @@
-"""`headrace cluster`: what the cluster consists of, and whether it is well."""
+"""`headrace cluster`: what the cluster consists of, and whether it is healthy."""
 
 from __future__ import annotations
 
@@ -105,7 +105,9 @@ def describe(
 def health(
     wait: Annotated[
         float,
-        typer.Option("--wait", metavar="SECONDS", min=0, help="Give the cluster so long to become well."),
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0, help="Wait up to this long for the cluster to become healthy."
+        ),
     ] = 0,
     json: options.Json = False,
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
@@ -113,7 +115,7 @@ def health(
 ) -> None:
     """Show what is wrong: brokers down, partitions offline, short of replicas or led by the wrong broker.
 
-    Ends with status 0 when all is well, 1 when not. Partitions that a preferred leader should lead count only when more of
+    Exits with status 0 when the cluster is healthy, 1 when not. Partitions that a preferred leader should lead count only when more of
     a broker's are led by others than leader.imbalance.per.broker.percentage tolerates.
     """
     import time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,10 +18,30 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from headrace.cli.cluster.connection import Cluster
+
 app = options.command_app("Read records from topics.")
 
 _ISOLATION = ("read_uncommitted", "read_committed")
 _FIELDS = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which records to read, and when to stop."""
+
+    topics: list[str]
+    group: str | None
+    position: str | int
+    """earliest, latest, an offset, or how many before the end (negative)."""
+    timestamp: int | None
+    """Where to start instead, in milliseconds."""
+    partitions: frozenset[int]
+    """Empty for all."""
+    most: int | None
+    until_end: bool
+    idle_timeout: float | None
+    isolation: str
 
 
 @app.command(
@@ -84,7 +105,7 @@ def consume(
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
     command_config: options.CommandConfig = None,
 ) -> None:
-    """Read records and print their values (or other fields), until Ctrl-C unless told to stop."""
+    """Read records and print their values (or other fields), until Ctrl-C unless an option says when to stop."""
     chosen = set(fields.split(","))
     if not chosen <= set(_FIELDS):
         raise Misuse(f"--fields takes any of {','.join(_FIELDS)}, not '{fields}'.")
@@ -93,49 +114,68 @@ def consume(
     if group is not None and (offset is not None or since is not None or partition):
         raise Misuse("A group decides itself where to read; use 'headrace groups reset-offsets' to move it.")
     options.choose("--isolation-level", isolation, _ISOLATION)
-    position = _position(offset, from_beginning)
-    timestamp = _start_time(since)
+    wanted = Wanted(
+        topics,
+        group,
+        _position(offset, from_beginning),
+        _start_time(since),
+        frozenset(partition or ()),
+        max_records,
+        until_end,
+        timeout,
+        isolation,
+    )
     extra = properties.from_arguments(setting or [], "--property")
 
-    from headrace.cli.cluster import feed
     from headrace.cli.cluster.connection import connect
-    from headrace.client.administration.topics import partitions_of
 
-    cluster = connect(bootstrap, command_config, extra)
-    there = cluster.call(partitions_of, topics)
-    if partition:
-        known = {tp.partition for tp in there}
-        missing = set(partition) - known
-        if missing:
-            raise Failure(f"There is no partition {min(missing)}; '{topics[0]}' has 0 to {max(known)}.")
-        there = [tp for tp in there if tp.partition in partition]
+    _print(connect(bootstrap, command_config, extra), wanted, _printer(json, chosen, separator))
+
+
+def _print(cluster: Cluster, wanted: Wanted, show: Callable[[Message], bytes]) -> None:
+    from headrace.cli.cluster import feed
+
+    there = _partitions(cluster, wanted)
     consumer = cluster.consumer(
         {
-            "group.id": group or "headrace-consume",
-            "enable.auto.commit": group is not None,
-            "auto.offset.reset": "earliest" if from_beginning else "latest",
-            "enable.partition.eof": until_end,
+            "group.id": wanted.group or "headrace-consume",
+            "enable.auto.commit": wanted.group is not None,
+            "auto.offset.reset": "earliest" if wanted.position == "earliest" else "latest",
+            "enable.partition.eof": wanted.until_end,
             # The end of a partition is known when a fetch comes back empty; do not let the broker hold that back.
-            "fetch.wait.max.ms": 20 if until_end else 500,
-            "isolation.level": isolation,
+            "fetch.wait.max.ms": 20 if wanted.until_end else 500,
+            "isolation.level": wanted.isolation,
         }
     )
     try:
-        if group is not None:
-            consumer.subscribe(topics)
+        idle = wanted.idle_timeout
+        if wanted.group is not None:
+            consumer.subscribe(wanted.topics)
+            # A member of a group does not know which partitions it will get; it stops after a while without records.
+            idle = 5.0 if idle is None and wanted.until_end else idle
         else:
-            feed.start(consumer, there, position, timestamp)
-        # A member of a group does not know which partitions it will get; it stops when it has heard nothing for a while.
-        ends = {(tp.topic, tp.partition) for tp in there} if until_end and group is None else None
-        idle = timeout if timeout is not None else 5.0 if until_end and group is not None else None
-        show = _printer(json, chosen, separator)
+            feed.start(consumer, there, wanted.position, wanted.timestamp)
+        ends = set(there) if wanted.until_end and wanted.group is None else None
         out = sys.stdout.buffer
-        for batch in feed.batches(consumer, most=max_records, idle_timeout=idle, ends=ends):
+        for batch in feed.batches(consumer, most=wanted.most, idle_timeout=idle, ends=ends):
             if batch:
                 out.write(b"".join(map(show, batch)))
                 out.flush()
     finally:
         consumer.close()
+
+
+def _partitions(cluster: Cluster, wanted: Wanted) -> list[tuple[str, int]]:
+    from headrace.client.administration.topics import partitions_of
+
+    there = cluster.call(partitions_of, wanted.topics)
+    known = {number for _, number in there}
+    missing = wanted.partitions - known
+    if missing:
+        raise Failure(f"There is no partition {min(missing)}; '{wanted.topics[0]}' has 0 to {max(known)}.")
+    return [
+        (topic, number) for topic, number in there if not wanted.partitions or number in wanted.partitions
+    ]
 
 
 def _position(offset: str | None, from_beginning: bool) -> str | int:

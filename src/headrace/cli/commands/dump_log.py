@@ -83,7 +83,7 @@ def _files(paths: list[Path]) -> Iterator[Path]:
 
 
 def _where_it_may_be(path: Path) -> str:
-    """A hint for those who name a topic or a partition where its directory is wanted."""
+    """A hint when a topic or partition is named instead of its directory."""
     if path.name != str(path):
         return ""
     found = sorted(

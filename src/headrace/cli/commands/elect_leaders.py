@@ -52,8 +52,8 @@ def elect_leaders(
     if unclean and not partitions:
         raise Misuse("An unclean election loses records; name the partitions it is for: TOPIC or TOPIC:P,….")
 
+    from headrace.cli.cluster import partition_names
     from headrace.cli.cluster.connection import connect
-    from headrace.cli.parsing import partition_names
     from headrace.client.administration import elections, topics
 
     cluster = connect(bootstrap, command_config)

@@ -9,7 +9,7 @@ import typer
 
 from headrace.cli import options
 from headrace.cli.failure import Failure, Misuse
-from headrace.cli.parsing import times
+from headrace.cli.parsing import choices, times
 from headrace.cli.view import output
 from headrace.cli.view.groups import LAG_HEADER, Look, assignment_text, count, headline, lag_rows, look
 
@@ -35,7 +35,10 @@ def list_(
     from headrace.cli.cluster.connection import connect
     from headrace.client.administration import groups
 
-    states, types = choose(state, groups.STATES, "states"), choose(type_, groups.TYPES, "types")
+    states, types = (
+        choices.several(state, groups.STATES, "states"),
+        choices.several(type_, groups.TYPES, "types"),
+    )
     found = connect(bootstrap, command_config).call(groups.listings, states, types)
     if json:
         output.json_document([{"group": g.group, "type": g.type, "state": g.state} for g in found])
@@ -267,16 +270,6 @@ def delete(
             print(f"Deleted group {group}.")
     if json:
         output.json_document({"deleted": deleted})
-
-
-def choose(text: str | None, known: tuple[str, ...], what: str) -> list[str]:
-    """Names from a list by commas, in any case."""
-    by_lower = {name.lower(): name for name in known}
-    chosen = [part.strip() for part in (text or "").split(",") if part.strip()]
-    for part in chosen:
-        if part.lower() not in by_lower:
-            raise Misuse(f"Invalid {what} list '{text}'. Valid {what} are: {', '.join(known)}.")
-    return [by_lower[part.lower()] for part in chosen]
 
 
 def _timestamp(to_datetime: str | None, by_duration: str | None) -> int | None:

@@ -199,4 +199,4 @@ def _speaking() -> Iterator[None]:
 
 def _all(problems: Sequence[Problem]) -> str:
     lines = [str(problem) for problem in problems]
-    return lines[0] if len(lines) == 1 else "\n  ".join([f"{len(lines)} problems to mend first:", *lines])
+    return lines[0] if len(lines) == 1 else "\n  ".join([f"{len(lines)} problems to fix first:", *lines])

@@ -75,7 +75,7 @@ def plan(
     cluster = connect(bootstrap, command_config)
     description = cluster.call(describe_brokers)
     current, others = _assignment(cluster, topics)
-    # A broker that only an assignment tells of is down, and long forgotten.
+    # A broker that only appears in an assignment is down and no longer registered.
     known = {broker.id: Place(broker.id, broker.rack, broker.live) for broker in description.brokers}
     for replicas in current.values():
         for broker in replicas:
@@ -226,8 +226,8 @@ def cancel(
     if bool(partitions) == all_:
         raise Misuse("Say which moves: either TOPIC or TOPIC:P,…, or --all.")
 
+    from headrace.cli.cluster import partition_names
     from headrace.cli.cluster.connection import connect
-    from headrace.cli.parsing import partition_names
     from headrace.client.administration import reassignments, throttles
 
     cluster = connect(bootstrap, command_config)

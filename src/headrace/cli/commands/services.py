@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = options.command_app("List, describe, invoke and export services (Dubbo 2.7).")
 
-QUICK = {"dubbo.service.shutdown.wait": "0"}  # a command that only asks has nobody to wait for
+QUICK = {"dubbo.service.shutdown.wait": "0"}  # a command that only calls has no clients to wait for
 DEFAULT_REGISTRY = "zookeeper://127.0.0.1:2181"
 
 Registry = Annotated[

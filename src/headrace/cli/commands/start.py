@@ -78,7 +78,7 @@ def _take(options: StartOptions, name: str, value: str) -> bool:
 
 
 def start(options: StartOptions) -> int:
-    """Run a broker, or several, until told to stop; the exit code."""
+    """Run a broker, or several, until it is stopped; returns the exit code."""
     temp, brokers = options.get("temp"), options.get("brokers")
     if temp and options.get("data") is not None:
         raise Misuse("--temp and --data contradict each other; leave one out.")

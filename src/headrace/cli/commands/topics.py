@@ -340,7 +340,7 @@ def _only(topic: Topic, live: set[int], under_replicated: bool, unavailable: boo
 def _as_json(cluster: Cluster, topic: Topic) -> dict[str, Any]:
     from headrace.client.administration import configs, offsets
 
-    # A partition without a leader has no offsets to tell.
+    # A partition without a leader cannot report offsets.
     led = [(topic.name, p.id) for p in topic.partitions if p.leader is not None]
     first, after = cluster.call(offsets.earliest, led), cluster.call(offsets.latest, led)
     settings = cluster.call(configs.describe, "topic", [topic.name])[topic.name]

@@ -45,10 +45,10 @@ def list_(
     """List the transactional ids with their state."""
     duration = -1 if longer_than is None else round(times.seconds_of(longer_than) * 1000)
     from headrace.cli.cluster.connection import connect
-    from headrace.cli.commands.groups import choose
+    from headrace.cli.parsing.choices import several
     from headrace.client.administration import transactions
 
-    states = choose(state, transactions.STATES, "states")
+    states = several(state, transactions.STATES, "states")
     cluster = connect(bootstrap, command_config)
     found = cluster.call(transactions.listings, states=states, longer_than_ms=duration, pattern=pattern)
     if json:
@@ -164,6 +164,7 @@ def abort(
             "--start-offset says enough; leave out --producer-id and the epochs, or use them instead."
         )
     from headrace.cli.cluster.connection import connect
+    from headrace.cli.cluster.transactions import no_transaction_at
     from headrace.client.administration import transactions
 
     cluster = connect(bootstrap, command_config)
@@ -226,13 +227,6 @@ def find_hanging(
         transactions.find_hanging, topic=topic, partition=partition, broker_id=broker, longer_than_ms=longest
     )
     _show_producers(found, json, "No transaction hangs.")
-
-
-def no_transaction_at(topic: str, partition: int, start_offset: int) -> Failure:
-    return Failure(
-        f"No open transaction of {topic}-{partition} starts at offset {start_offset}; "
-        f"'headrace transactions find-hanging --topic {topic}' shows those that hang."
-    )
 
 
 def _show_producers(found: list[Producer], json: bool, none: str) -> None:

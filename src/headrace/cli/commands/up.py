@@ -32,7 +32,7 @@ def up(
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="What clients are told to connect to. [what is listened on]"),
+        typer.Option(metavar="HOST:PORT", help="The address that clients connect to. [what is listened on]"),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help=f"Where the data lives. [./{DEFAULT_DATA}]")

@@ -31,7 +31,7 @@ def run(arguments: list[str]) -> int:
             f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', please remove one option"
         )
     if group is None:
-        # Nobody will use this group again, so it commits nothing unless asked to.
+        # This group is not used again, so it commits nothing unless asked to.
         settings.setdefault("enable.auto.commit", "false")
         group = f"console-consumer-{random.randrange(100_000)}"
     settings.update({"group.id": group, "isolation.level": options.isolation_level})

@@ -141,11 +141,11 @@ def _groups(cluster: Cluster, options: Namespace) -> list[str]:
 
 
 def _list(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.commands.groups import choose
+    from headrace.cli.parsing.choices import several
     from headrace.client.administration import groups
 
-    states = choose(options.state or None, groups.STATES, "states")
-    types = choose(options.type or None, groups.TYPES, "types")
+    states = several(options.state or None, groups.STATES, "states")
+    types = several(options.type or None, groups.TYPES, "types")
     found = cluster.call(groups.listings, states, types)
     if options.state is None and options.type is None:
         for listing in found:
@@ -251,7 +251,7 @@ def _wanted(options: Namespace) -> Reset:
 
 
 def _delete_offsets(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.parsing import partition_names
+    from headrace.cli.cluster import partition_names
     from headrace.client.administration import group_offsets
 
     group = options.group[0]

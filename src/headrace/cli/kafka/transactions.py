@@ -146,7 +146,7 @@ def _describe_producers(cluster: Cluster, options: Namespace) -> None:
 
 
 def _abort(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.commands.transactions import no_transaction_at
+    from headrace.cli.cluster.transactions import no_transaction_at
     from headrace.client.administration import transactions
 
     partition = (options.topic, options.partition)

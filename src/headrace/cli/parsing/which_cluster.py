@@ -13,7 +13,7 @@ from headrace.link.errors import SettingsError
 
 
 def from_environment() -> str | None:
-    """Servers that somebody chose for this command, outside its command line; --context is put here, too."""
+    """Servers chosen for this command outside its command line; --context ends up here, too."""
     name = os.environ.get(contexts.VARIABLE)
     if not name:
         return os.environ.get("HEADRACE_BOOTSTRAP") or None

@@ -1,4 +1,4 @@
-"""How `connect check` and `pipeline check` end: with how much there is to mend, or with what can run."""
+"""How `connect check` and `pipeline check` end: with the number of problems to fix, or with what can run."""
 
 from __future__ import annotations
 

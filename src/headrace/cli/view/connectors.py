@@ -24,13 +24,13 @@ _STYLES = {"failed": "red", "waiting": "yellow", "stopped": "dim", "done": "dim"
 
 class Draw(Protocol):
     def __call__(self, jobs: Sequence[Facts], *, last: bool = False, troubles: bool = True) -> None:
-        """``troubles``: with the reasons of failures, which need not be told where the command's last sentence does."""
+        """``troubles``: with the reasons of failures; leave them out when the command's last sentence gives them."""
         ...
 
 
 @contextmanager
 def show(*, json: bool) -> Iterator[Draw]:
-    """What to call with the numbers, as often as one likes."""
+    """A function to call with the latest numbers, as often as needed."""
     if json or not sys.stdout.isatty():
         yield _lines(json)
         return
@@ -41,8 +41,8 @@ def show(*, json: bool) -> Iterator[Draw]:
 
         def draw(jobs: Sequence[Facts], *, last: bool = False, troubles: bool = True) -> None:
             styles = [_STYLES.get(job["state"], "") for job in jobs]
-            told = [_trouble(job) for job in jobs if troubles and job.get("error")]
-            shown = screen(fit(COLUMNS, jobs, live.console.width), styles, troubles=told)
+            reasons = [_trouble(job) for job in jobs if troubles and job.get("error")]
+            shown = screen(fit(COLUMNS, jobs, live.console.width), styles, troubles=reasons)
             redraw(live, shown)
 
         yield draw

@@ -1,6 +1,6 @@
 """Tables of what runs that fit the terminal: one line for each thing where the width allows it, else two.
 
-A column that has nothing to tell, such as the watermark of flows without one, is left out.
+A column with nothing to show, such as the watermark of flows without one, is left out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def fit(columns: Sequence[Column], things: Sequence[Facts], width: int | None = 
 
 
 def details(columns: Sequence[Column], facts: Facts) -> list[str]:
-    """What the columns of the second line have to tell, each as a phrase."""
+    """The columns of the second line, each as a phrase."""
     return [
         each.detail(text)
         for each in columns

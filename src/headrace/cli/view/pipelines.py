@@ -28,7 +28,7 @@ class Draw(Protocol):
 
 @contextmanager
 def show(name: str, version: str | None, *, json: bool) -> Iterator[Draw]:
-    """What to call with the numbers, as often as one likes."""
+    """A function to call with the latest numbers, as often as needed."""
     title = name if version is None else f"{name}, version {version}"
     if json or not sys.stdout.isatty():
         yield _lines(title, json)

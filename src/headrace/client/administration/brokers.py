@@ -27,7 +27,7 @@ class Description:
 
 
 def describe(session: Session) -> Description:
-    """The brokers, those that are down included where the cluster tells of them."""
+    """The brokers, including those that are down where the cluster reports them."""
     answer = session.call(DescribeClusterRequest(include_fenced_brokers=True))
     check(answer.error_code, answer.error_message)
     brokers = [

@@ -1,6 +1,6 @@
 """Settings of topics, brokers and groups: reading them, with where they come from, and changing them.
 
-Asked through `link/`: librdkafka cannot name the default of all brokers (an empty name), and tells neither documentation nor
+Asked through `link/`: librdkafka cannot name the default of all brokers (an empty name), and reports neither documentation nor
 which kinds of resources have settings.
 """
 

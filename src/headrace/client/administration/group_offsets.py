@@ -1,4 +1,4 @@
-"""What groups have committed: reading it, setting it while nobody is in the group, deleting it."""
+"""What groups have committed: reading it, setting it while the group has no members, deleting it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumer groups of both protocols: which there are and who is in them.
+"""Consumer groups of both protocols: listing them, and their members.
 
 Asked through `link/`: librdkafka reports neither epochs nor the states of the newer protocol.
 """

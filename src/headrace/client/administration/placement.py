@@ -127,7 +127,7 @@ class _Planner:
         ).broker
 
     def _worst(self, taken: list[int]) -> int:
-        """Whom to drop: the dead before the living, who shares a rack, who has most, and rather not the leader."""
+        """Which replica to drop: first one on a dead broker, then one that shares a rack, then one on the fullest broker; the leader last."""
         racks = Counter(self._places[broker].rack for broker in taken)
         return max(
             taken,
@@ -143,7 +143,7 @@ class _Planner:
     # What evens out.
 
     def even_out(self) -> None:
-        """Move replicas from who has most to who has least, while that brings the two nearer."""
+        """Move replicas from the fullest broker to the emptiest, while that brings the two closer."""
         live = [place.broker for place in self._places.values() if place.live]
         moved = True
         while moved:

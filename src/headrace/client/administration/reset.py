@@ -49,7 +49,7 @@ def plan(session: Session, group: str, partitions: Sequence[Partition], target: 
 
 
 def check_inactive(session: Session, group: str) -> bool:
-    """Whether there is such a group; raises NotPossible while it has members, to whom its offsets belong."""
+    """Whether there is such a group; raises NotPossible while it has members, which own its offsets."""
     try:
         state = groups.describe(session, group).state
     except Refused as refused:

@@ -17,7 +17,7 @@ LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replicat
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Who sends and who receives in a move."""
+    """The brokers that send and those that receive in a move."""
 
     sources: frozenset[int]
     destinations: frozenset[int]

@@ -143,7 +143,7 @@ class _Transaction:
             _asking(producer.init_transactions)
 
     def renew(self) -> None:
-        """Commit what has lasted long enough, and see to it that a transaction is open."""
+        """Commit a transaction that has lasted long enough, and make sure that one is open."""
         if self._seconds is None:
             return
         now = time.perf_counter()
