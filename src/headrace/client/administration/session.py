@@ -33,6 +33,7 @@ R = TypeVar("R", bound=Response)
 
 COORDINATOR_PATIENCE = 15.0
 """Seconds in which a coordinator may move or load."""
+_LOGIN = (ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.UNSUPPORTED_SASL_MECHANISM)
 _PASSING = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -117,7 +118,7 @@ class Session:
             try:
                 return connection.call(request)
             except ProtocolError as error:
-                raise Refused(error.code, error.message) from None
+                raise _refused(error) from None
             except BrokerUnavailable as error:
                 raise Unreachable(str(error)) from None
 
@@ -151,7 +152,7 @@ class Session:
         try:
             return self._link.call_coordinator(kind, key, request, passing, COORDINATOR_PATIENCE)
         except ProtocolError as error:
-            raise Refused(error.code, error.message) from None
+            raise _refused(error) from None
         except BrokerUnavailable as error:
             raise Unreachable(str(error)) from None
 
@@ -188,3 +189,8 @@ class Session:
             raise LoginRefused(error.code, error.message) from None
         except BrokerUnavailable as error:
             raise Unreachable(str(error)) from None
+
+
+def _refused(error: ProtocolError) -> Refused:
+    kind = LoginRefused if error.code in _LOGIN else Refused
+    return kind(error.code, error.message)

@@ -127,14 +127,15 @@ def create(
     validate_only: bool = False,
 ) -> dict[str, BrokerError]:
     """Create topics; what is left out is the cluster's default. Returns the refusals by topic."""
+    count = -1 if partitions is None else partitions
+    factor = -1 if replication_factor is None else replication_factor
     new = []
     for topic in topics:
+        settings = dict(config or {})
         if assignment is not None:
-            new.append(
-                NewTopic(topic, len(assignment), replica_assignment=assignment, config=dict(config or {}))
-            )
+            new.append(NewTopic(topic, len(assignment), replica_assignment=assignment, config=settings))
         else:
-            new.append(NewTopic(topic, partitions or -1, replication_factor or -1, config=dict(config or {})))
+            new.append(NewTopic(topic, count, factor, config=settings))
     futures = session.librdkafka.create_topics(new, validate_only=validate_only, **session.limits.change)
     return session.wait_for_all(futures, lambda topic: f"creating topic {topic}")[1]
 
