@@ -25,6 +25,9 @@ BROKER = [
 ]
 """From the ground up: each may use those before it."""
 
+CLI = ["cli/failure", "cli/parsing", "cli/view", "cli/cluster"]
+"""What commands and Kafka's tools stand on, from the ground up; neither of those two knows the other."""
+
 OUTSIDE = {
     "wire": [],
     "link": ["wire"],
@@ -44,6 +47,14 @@ def allowed() -> dict[str, list[str]]:
     may = {part: GROUND + OUTSIDE[part] + [part] for part in OUTSIDE}
     for number, part in enumerate(BROKER):
         may[part] = [*GROUND, "wire", "link", *BROKER[: number + 1]]
+    below_commands = [*GROUND, *OUTSIDE["cli"]]
+    for number, part in enumerate(CLI):
+        may[part] = [*below_commands, *CLI[: number + 1]]
+    for part in ("cli/commands", "cli/kafka"):
+        may[part] = [*below_commands, *CLI, "cli/options", "cli/frame", part]
+    may["cli/options"] = may["cli/frame"] = [*below_commands, *CLI, "cli/completion", "cli/options"]
+    may["cli/completion"] = [*below_commands, *CLI, "cli/completion"]
+    may["cli"] += [part for part in may if part.startswith("cli/")]
     return may | dict.fromkeys(GROUND, GROUND)
 
 
@@ -91,6 +102,10 @@ def test_every_package_stands_in_the_rule() -> None:
         f"server/{entry.name}" for entry in (SOURCE / "server").iterdir() if (entry / "__init__.py").exists()
     }
     assert inner == {part for part in BROKER if "/" in part}
+    packages = {
+        f"cli/{entry.name}" for entry in (SOURCE / "cli").iterdir() if (entry / "__init__.py").exists()
+    }
+    assert packages <= allowed().keys()
 
 
 WITHOUT_CIRCLES = [

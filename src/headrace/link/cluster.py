@@ -72,6 +72,7 @@ class Cluster:
         self._nodes: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
         self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
+        self._coordinator_ids: dict[tuple[int, str], int] = {}
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -214,7 +215,12 @@ class Cluster:
                 code = ErrorCode(answer.error_code)
                 raise KafkaError(code, answer.error_message or code.name)
             address = self._coordinators[kind, key] = (answer.host, answer.port)
+            self._coordinator_ids[kind, key] = answer.node_id
         return self.connection(address)
+
+    def coordinator_id(self, kind: int, key: str) -> int:
+        """The id of the broker that `coordinator` last found."""
+        return self._coordinator_ids[kind, key]
 
     def call_coordinator(
         self,

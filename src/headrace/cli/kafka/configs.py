@@ -9,13 +9,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.cli import properties
 from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
+from headrace.cli.parsing import properties
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.configs import Setting
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
+    from headrace.client.administration.configs import Setting
 
 _TYPES = ("topics", "clients", "users", "brokers", "ips", "client-metrics", "groups", "broker-loggers")
 _QUOTAS = ("users", "clients", "ips")
@@ -35,7 +35,7 @@ def run(arguments: list[str]) -> int:
         kind, name = _entity(parser, options)
         _check(options, kind, name)
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         if options.alter:
@@ -129,7 +129,8 @@ def _check(options: Namespace, kind: str, name: str | None) -> None:
 
 
 def _alter(cluster: Cluster, options: Namespace, kind: str, name: str) -> None:
-    from headrace.cli.admin import configs
+    from headrace.cli.cluster import settings
+    from headrace.client.administration import configs
 
     add = (
         properties.load(options.add_config_file)
@@ -138,11 +139,13 @@ def _alter(cluster: Cluster, options: Namespace, kind: str, name: str) -> None:
     )
     delete = [key.strip() for key in (options.delete_config or "").split(",") if key.strip()]
     if delete:
-        held = {s.name for s in _own(configs.describe(cluster, _singular(kind), [name])[name], kind, name)}
+        held = {
+            s.name for s in _own(cluster.call(configs.describe, _singular(kind), [name])[name], kind, name)
+        }
         unknown = [key for key in delete if key not in held]
         if unknown:
             raise Failure(f"Invalid config(s): {','.join(unknown)}")
-    configs.alter(cluster, _singular(kind), name, add, delete)
+    settings.alter(cluster, _singular(kind), name, add, delete)
     if name:
         print(f"Completed updating config for {kind[:-1]} {name}.")
     else:
@@ -150,7 +153,7 @@ def _alter(cluster: Cluster, options: Namespace, kind: str, name: str) -> None:
 
 
 def _describe(cluster: Cluster, options: Namespace, kind: str, name: str | None) -> None:
-    from headrace.cli.admin import configs
+    from headrace.client.administration import configs
 
     names = _entities(cluster, kind) if name is None else [name]
     if name and not options.all and name not in _entities(cluster, kind):
@@ -161,7 +164,7 @@ def _describe(cluster: Cluster, options: Namespace, kind: str, name: str | None)
             print(f"{'All' if options.all else 'Dynamic'} configs for {kind[:-1]} {entity} are:")
         else:
             print(f"Default configs for {kind} in the cluster are:")
-        found = configs.describe(cluster, _singular(kind), [entity])[entity]
+        found = cluster.call(configs.describe, _singular(kind), [entity])[entity]
         for setting in found if options.all else _own(found, kind, entity):
             synonyms = ", ".join(f"{s.source}:{s.name}={_text(s.value)}" for s in setting.synonyms)
             sensitive = str(setting.sensitive).lower()
@@ -176,17 +179,16 @@ def _own(settings: list[Setting], kind: str, name: str) -> list[Setting]:
 
 
 def _entities(cluster: Cluster, kind: str) -> list[str]:
-    from headrace.cli.admin import groups, topics
-    from headrace.cli.admin.config_resources import names_with_settings
+    from headrace.client.administration import configs, groups, topics
 
     if kind == "topics":
-        return topics.names(cluster, internal=True)
+        return cluster.call(topics.names, internal=True)
     if kind in ("brokers", "broker-loggers"):
         return [*(str(node.id) for node in cluster.nodes), ""]
     if kind == "groups":
-        listed = {listing.group for listing in groups.listings(cluster)}
-        return sorted(listed | set(names_with_settings(cluster, "group")))
-    return sorted(names_with_settings(cluster, "client-metrics"))
+        listed = {listing.group for listing in cluster.call(groups.listings)}
+        return sorted(listed | set(cluster.call(configs.names_with_settings, "group")))
+    return sorted(cluster.call(configs.names_with_settings, "client-metrics"))
 
 
 def _added(text: str) -> dict[str, str]:
