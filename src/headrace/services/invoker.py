@@ -13,16 +13,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.services.errors import RpcException
 from headrace.services.interface import InterfaceModel, MethodModel
 from headrace.services.invocation import Invocation, Result
 from headrace.services.pool import PoolExhaustedError, WorkerPool
 from headrace.services.url import URL
-
-if TYPE_CHECKING:
-    from headrace.services.service import ServiceConfig
 
 
 class Invoker(ABC):
@@ -129,11 +126,3 @@ class ServiceInvoker(Invoker):
         return RpcException(
             f"Failed to invoke remote proxy method {invocation.method_name} to {self.url}, cause: {cause}"
         )
-
-
-class ProviderMetadataInvoker(WrappedInvoker):
-    """Carries the service's whole description beside the invoker, for whoever exports it."""
-
-    def __init__(self, inner: Invoker, metadata: ServiceConfig[Any]) -> None:
-        super().__init__(inner)
-        self.metadata = metadata

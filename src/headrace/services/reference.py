@@ -24,13 +24,14 @@ from headrace.services.config.complete import (
 )
 from headrace.services.config.settings import ConsumerConfig, ConsumerSettings, MethodConfig
 from headrace.services.errors import ConfigError, RpcCode, RpcException, ServicesError
-from headrace.services.export_url import append_methods, method_names, runtime_parameters
+from headrace.services.export_url import append_methods, method_names
 from headrace.services.generic import GenericService
 from headrace.services.interface import InterfaceModel, describe, interface_name
 from headrace.services.invoker import Invoker
 from headrace.services.models import ConsumerModel
 from headrace.services.net import is_any, local_host
 from headrace.services.protocols.injvm import InjvmProtocol
+from headrace.services.release import runtime_parameters
 from headrace.services.runtime import Runtime, default_runtime
 from headrace.services.url import LOCALHOST, URL, build_key, encode, is_true, to_query, to_text
 

@@ -9,30 +9,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from headrace.services import points
 from headrace.services.cluster import tags
-from headrace.services.cluster.configurator import (
-    Configurator,
-    configure,
-    number_problem,
-    to_configurators,
-)
+from headrace.services.cluster.configurator import Configurator
 from headrace.services.cluster.directory_base import Directory
 from headrace.services.cluster.router import Router, route, to_routers
+from headrace.services.cluster.rules import configure, number_problem, to_configurators
 from headrace.services.errors import RpcCode, RpcException, ServicesError
-from headrace.services.export_url import RELEASE
 from headrace.services.generic import is_generic_call
 from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation
 from headrace.services.invoker import Invoker
 from headrace.services.net import local_host
+from headrace.services.protocols.base import ProtocolRuntime
 from headrace.services.registry.base import Registry
+from headrace.services.release import RELEASE
 from headrace.services.url import URL, decode, parse_query, split_commas
-
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
 
 logger = logging.getLogger("headrace.services.cluster")
 
@@ -74,7 +67,7 @@ def merge_url(provider: URL, consumer: dict[str, str]) -> URL:
 
 
 async def refer_through_registry(
-    runtime: Runtime, registry: Registry, interface: InterfaceModel, registry_url: URL
+    runtime: ProtocolRuntime, registry: Registry, interface: InterfaceModel, registry_url: URL
 ) -> Invoker:
     """Register as a consumer, subscribe, and join what is found into one invoker."""
     query = parse_query(decode(registry_url.get("refer")))
@@ -89,7 +82,7 @@ class RegistryDirectory(Directory):
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: ProtocolRuntime,
         registry: Registry,
         interface: InterfaceModel,
         registry_url: URL,

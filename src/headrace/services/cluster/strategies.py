@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from headrace.services import points
 from headrace.services.cluster.directory_base import Directory
 from headrace.services.cluster.loadbalance import LoadBalance
 from headrace.services.errors import RpcCode, RpcException
-from headrace.services.export_url import RELEASE
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
 from headrace.services.net import local_host
+from headrace.services.release import RELEASE
 from headrace.services.url import URL
 
 logger = logging.getLogger("headrace.services.cluster")
@@ -129,9 +129,6 @@ class ClusterInvoker(Invoker):
             return await invoker.invoke(invocation)
         finally:
             invoker.active[name] -= 1
-
-
-ClusterFactory = Callable[[Directory], ClusterInvoker]
 
 
 class FailoverCluster(ClusterInvoker):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import re
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from headrace.services.addresses import parse_address, parse_addresses
 from headrace.services.config.base import Config
+from headrace.services.config.environment import Environment
 from headrace.services.config.settings import (
     ApplicationConfig,
     InterfaceSettings,
@@ -24,11 +25,8 @@ from headrace.services.config.settings import (
     copy_unset,
 )
 from headrace.services.net import is_any, local_host
+from headrace.services.runtime import Runtime
 from headrace.services.url import ANYHOST, LOCALHOST, URL, to_query
-
-if TYPE_CHECKING:
-    from headrace.services.config.environment import Environment
-    from headrace.services.runtime import Runtime
 
 logger = logging.getLogger("headrace.services")
 D = TypeVar("D", ProtocolConfig, RegistryConfig)

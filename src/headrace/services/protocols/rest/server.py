@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from headrace.services.errors import RpcCode, RpcException, ServicesError
@@ -16,7 +15,7 @@ from headrace.services.interface import MethodModel
 from headrace.services.invocation import Attachments, Invocation
 from headrace.services.invoker import Invoker
 from headrace.services.pool import PoolExhaustedError
-from headrace.services.protocols.base import Exporter
+from headrace.services.protocols.base import Exporter, ProtocolRuntime
 from headrace.services.protocols.rest import attachments as attached
 from headrace.services.protocols.rest import json_values, openapi
 from headrace.services.protocols.rest.http import (
@@ -28,9 +27,6 @@ from headrace.services.protocols.rest.http import (
 )
 from headrace.services.suggest import suggestion
 from headrace.services.url import URL, build_key
-
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
 
 logger = logging.getLogger("headrace.services.rest")
 
@@ -51,7 +47,7 @@ class RestExporter(Exporter):
 class RestServer:
     """Answers HTTP requests with the services exported on one port."""
 
-    def __init__(self, runtime: Runtime, url: URL, port: int) -> None:
+    def __init__(self, runtime: ProtocolRuntime, url: URL, port: int) -> None:
         self._runtime = runtime
         self._url = url
         self._port = port
