@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from urllib.parse import quote
 
-import h11
-
 from headrace.services.errors import RpcCode, RpcException
 from headrace.services.generic import generic_exception, is_generic_call
 from headrace.services.hessian2 import JavaException
@@ -15,7 +13,8 @@ from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
 from headrace.services.protocols.rest import attachments as attached
 from headrace.services.protocols.rest import json_values
-from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, HttpClient, Request, Response
+from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, Request, Response
+from headrace.services.protocols.rest.http_client import BadAnswer, HttpClient
 from headrace.services.url import ANY, URL
 
 DEFAULT_TIMEOUT_MS = 1_000
@@ -85,7 +84,7 @@ class RestInvoker(Invoker):
                 RpcCode.TIMEOUT,
                 reason=f"{self.url.address} did not answer within {timeout_ms} ms",
             ) from None
-        except (OSError, EOFError, h11.RemoteProtocolError) as error:
+        except (OSError, EOFError, BadAnswer) as error:
             self._available = not isinstance(error, OSError)
             raise RpcException(
                 f"Failed to invoke remote method: {name}, provider: {self.url}, cause: {str(error) or 'closed'}",

@@ -18,13 +18,8 @@ from headrace.services.pool import PoolExhaustedError
 from headrace.services.protocols.base import Exporter, ProtocolRuntime
 from headrace.services.protocols.rest import attachments as attached
 from headrace.services.protocols.rest import json_values, openapi
-from headrace.services.protocols.rest.http import (
-    DEFAULT_PAYLOAD,
-    ConnectionLimits,
-    HttpConnection,
-    Request,
-    Response,
-)
+from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, Request, Response
+from headrace.services.protocols.rest.http_server import ConnectionLimits, HttpConnection
 from headrace.services.suggest import suggestion
 from headrace.services.url import URL, build_key
 
