@@ -27,7 +27,7 @@ from bench.systems.base import until_ready
 from bench.systems.services import Listening
 from headrace.services import URL, Runtime, interface
 from headrace.services.interface import describe
-from headrace.services.protocols.rest.http import Request
+from headrace.services.protocols.rest.http import HttpRequest
 from headrace.services.protocols.rest.http_client import HttpClient
 from headrace.services.protocols.rest.server import RestServer
 from headrace.services.proxy import PythonProxyFactory
@@ -87,7 +87,7 @@ def _asgi(server: RestServer) -> Callable[[Any, Any, Any], Awaitable[None]]:
             more = message.get("more_body", False)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         target = scope["raw_path"].decode("latin-1")
-        answer = await server.handle(Request(scope["method"], target, headers, body))
+        answer = await server.handle(HttpRequest(scope["method"], target, headers, body))
         head = [(b"content-type", b"application/json"), (b"content-length", str(len(answer.body)).encode())]
         await send({"type": "http.response.start", "status": answer.status, "headers": head})
         await send({"type": "http.response.body", "body": answer.body})
@@ -157,7 +157,7 @@ def _calling(kind: str, port: int, callers: int) -> Callable[[], Awaitable[None]
         client = HttpClient("127.0.0.1", port, 1 << 20)
 
         async def call() -> None:
-            assert (await client.request(Request("POST", PATH, HEADERS, body))).status == 200
+            assert (await client.request(HttpRequest("POST", PATH, HEADERS, body))).status == 200
 
     elif kind == "httpx":
         import httpx

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from headrace.services import Bootstrap, ProtocolConfig, RpcException, interface
-from headrace.services.protocols.rest.http import MAX_HEAD, Refusal, Request, RequestReader
+from headrace.services.protocols.rest.http import MAX_HEAD, HttpRequest, RequestReader, Unreadable
 
 BODY = b'["tea"]'
 PLAIN = b"POST /com.acme.Echo/say HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\n\r\n" + BODY
@@ -38,7 +38,7 @@ def port(application: Callable[..., Bootstrap]) -> int:
     return config.urls[0].port
 
 
-def read(*pieces: bytes, max_body: int = 1000) -> list[Request | Refusal]:
+def read(*pieces: bytes, max_body: int = 1000) -> list[HttpRequest | Unreadable]:
     reader = RequestReader(max_body)
     return [message for piece in pieces for message in reader.feed(piece)]
 
@@ -62,7 +62,7 @@ def talk(port: int, data: bytes, *, until: bytes = b"") -> bytes:
 @pytest.mark.parametrize("data", [PLAIN, UPGRADE, CHUNKED], ids=["plain", "upgrade", "chunked"])
 def test_requests_are_the_same_however_their_bytes_are_cut(data: bytes) -> None:
     whole = read(data * 3)
-    assert [(r.method, r.target, r.body) for r in whole if isinstance(r, Request)] == [
+    assert [(r.method, r.target, r.body) for r in whole if isinstance(r, HttpRequest)] == [
         ("POST", "/com.acme.Echo/say", BODY)
     ] * 3
     for cut in range(1, len(data)):
@@ -72,7 +72,7 @@ def test_requests_are_the_same_however_their_bytes_are_cut(data: bytes) -> None:
 
 def test_a_trailer_does_not_replace_a_header() -> None:
     (request,) = read(CHUNKED)
-    assert isinstance(request, Request)
+    assert isinstance(request, HttpRequest)
     assert request.headers["host"] == "x"
 
 
@@ -87,7 +87,7 @@ def test_a_trailer_does_not_replace_a_header() -> None:
 )
 def test_the_client_says_whether_the_connection_is_kept(head: bytes, kept: bool) -> None:
     (request,) = read(head)
-    assert isinstance(request, Request)
+    assert isinstance(request, HttpRequest)
     assert request.keep_alive is kept
 
 
@@ -104,8 +104,8 @@ def test_the_client_says_whether_the_connection_is_kept(head: bytes, kept: bool)
 )
 def test_the_requests_before_a_bad_one_are_read_and_none_after_it(data: bytes, status: int) -> None:
     before, refusal = read(PLAIN + data, PLAIN)
-    assert isinstance(before, Request)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(before, HttpRequest)
+    assert isinstance(refusal, Unreadable)
     assert refusal.status == status
 
 
@@ -116,7 +116,7 @@ def test_an_endless_head_is_refused(start: bytes) -> None:
     for _ in range(MAX_HEAD // 1000):
         assert reader.feed(b"a" * 1000) == []
     (refusal,) = reader.feed(b"a" * 1000)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, Unreadable)
     assert refusal.status == 431
 
 

@@ -36,7 +36,7 @@ class Phase(Enum):
     ENDED = auto()
 
 
-class Query(Running):
+class ConnectorQuery(Running):
     def __init__(
         self,
         start: Callable[[], StreamingQuery],

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.connectors import catalogue
 from headrace.connectors.settings import describe
-from headrace.connectors.topic import Run, TopicIn, TopicOut
+from headrace.connectors.topic import RunSettings, TopicIn, TopicOut
 
 _HEAD = """\
 # A line that begins with "# name =" is a setting with its default; "e.g." marks an example of one that has none.
@@ -30,7 +30,7 @@ def template(direction: catalogue.Direction, kind: str, name: str) -> str:
     lines += ["", f"[{direction}]", f"type = {_toml(kind)}"]
     lines += _settings(found.Settings)
     lines += ["", "[run]"]
-    lines += _settings(Run)
+    lines += _settings(RunSettings)
     return "\n".join(lines) + "\n"
 
 

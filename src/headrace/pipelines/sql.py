@@ -11,7 +11,7 @@ from pyspark.pipelines.output import MaterializedView, Output, StreamingTable, T
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import DataFrame, SparkSession
 
-from headrace.pipelines.errors import Place, Problem
+from headrace.pipelines.errors import Problem, SourceLine
 from headrace.pipelines.spark_errors import sentence
 
 Elements = tuple[list[Output], list[Flow], list[Problem]]
@@ -26,14 +26,14 @@ def elements(spark: SparkSession, text: str, file: str) -> Elements:
         try:
             output, flow = _element(spark, statement, location)
         except ParseException as error:
-            problems.append(Problem(sentence(error), Place(file, line + line_of(error) - 1)))
+            problems.append(Problem(sentence(error), SourceLine(file, line + line_of(error) - 1)))
             continue
         if output is None and flow is None:
             problems.append(
                 Problem(
                     "This statement defines nothing: a pipeline's SQL has CREATE STREAMING TABLE, MATERIALIZED VIEW, "
                     "TEMPORARY VIEW and FLOW.",
-                    Place(file, line),
+                    SourceLine(file, line),
                 )
             )
         outputs += [output] if output is not None else []
@@ -137,7 +137,7 @@ def _flow(
         try:
             return spark.sql(query)
         except AnalysisException as error:
-            error.add_note(str(Place(location.filename, first + line_of(error) - 1)))
+            error.add_note(str(SourceLine(location.filename, first + line_of(error) - 1)))
             raise
 
     return Flow(name, target, {}, location, ask)

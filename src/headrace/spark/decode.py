@@ -35,7 +35,7 @@ class Located(NamedTuple):
     header: BatchHeader
 
 
-class Decoder:
+class ArrowDecoder:
     """Turns the blocks of one partition into Arrow batches of a given schema."""
 
     def __init__(

@@ -21,7 +21,7 @@ from headrace.spark.topic_ids import Ids, differ, shown
 from headrace.wire.errors import ErrorCode, KafkaError
 
 
-class Query:
+class StreamQuery:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._cluster = Cluster(options.kafka)

@@ -25,9 +25,9 @@ from headrace.link.settings import SettingsError
 from headrace.spark.sink_commit import BatchCommit
 from headrace.spark.sink_leftovers import transactional_id
 from headrace.spark.sink_options import WriteOptions
-from headrace.spark.sink_producer import Producer
+from headrace.spark.sink_producer import SinkProducer
 from headrace.spark.sink_rows import RowWriter
-from headrace.spark.sink_transactions import Identity, Transactions
+from headrace.spark.sink_transactions import ProducerIdentity, SinkTransactions
 from headrace.spark.worker import settle
 from headrace.wire.errors import KafkaError
 
@@ -54,7 +54,7 @@ class WrittenInTransaction(WriterCommitMessage):
     rows: int
     query: str
     run: str
-    identity: Identity | None
+    identity: ProducerIdentity | None
     repeated: bool
     """Another attempt of the task may have left a transaction open."""
 
@@ -79,7 +79,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         settle()
-        transactions = Transactions(shared_cluster(self._options.kafka))
+        transactions = SinkTransactions(shared_cluster(self._options.kafka))
         if not self._options.exactly_once or not _offered(transactions):
             return Written(_write(self._options, iterator))
         context = TaskContext.get()
@@ -142,11 +142,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def _write(
     options: WriteOptions,
     batches: Iterator[pa.RecordBatch],
-    identity: Identity | None = None,
-    transactions: Transactions | None = None,
+    identity: ProducerIdentity | None = None,
+    transactions: SinkTransactions | None = None,
 ) -> int:
     cluster = shared_cluster(options.kafka)
-    producer = Producer(cluster, options, identity, transactions)
+    producer = SinkProducer(cluster, options, identity, transactions)
     try:
         writer = RowWriter(cluster, options, producer)
         writer.write(batches)
@@ -163,7 +163,7 @@ def _peek(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch] | None:
     return None
 
 
-def _offered(transactions: Transactions) -> bool:
+def _offered(transactions: SinkTransactions) -> bool:
     if transactions.offered():
         return True
     log.warning(
@@ -173,7 +173,7 @@ def _offered(transactions: Transactions) -> bool:
     return False
 
 
-def _abort_quietly(transactions: Transactions, identity: Identity) -> None:
+def _abort_quietly(transactions: SinkTransactions, identity: ProducerIdentity) -> None:
     """The task's own failure is what the user must read."""
     try:
         transactions.end([identity], commit=False)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from headrace.link.cluster import Cluster
 from headrace.link.errors import BrokerUnavailable
-from headrace.spark.sink_transactions import Transactions
+from headrace.spark.sink_transactions import SinkTransactions
 from headrace.wire.errors import KafkaError
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ _looks: dict[tuple[Cluster, str], _Look] = {}
 
 class LeftOvers:
     def __init__(self, cluster: Cluster, query: str, run: str) -> None:
-        self._transactions = Transactions(cluster)
+        self._transactions = SinkTransactions(cluster)
         self._query = query
         self._run = run
         self._place = (cluster, query)

@@ -17,7 +17,7 @@ from headrace.link.cluster import Cluster
 from headrace.link.errors import BrokerUnavailable
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_records import Draft
-from headrace.spark.sink_transactions import Identity, Transactions
+from headrace.spark.sink_transactions import ProducerIdentity, SinkTransactions
 from headrace.wire.batch import (
     HEADER_SIZE,
     NO_PRODUCER_EPOCH,
@@ -62,15 +62,15 @@ class _Sent:
     batches: list[Batch]
 
 
-class Producer:
+class SinkProducer:
     """Used by one task. With `identity` everything is written inside that producer's transaction."""
 
     def __init__(
         self,
         cluster: Cluster,
         options: WriteOptions,
-        identity: Identity | None = None,
-        transactions: Transactions | None = None,
+        identity: ProducerIdentity | None = None,
+        transactions: SinkTransactions | None = None,
     ) -> None:
         self._cluster = cluster
         self._options = options

@@ -26,7 +26,7 @@ _BLOCK = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
+class FileFollower:
     """``whole`` files are taken once, when they are complete; others line by line."""
 
     pattern: str

@@ -67,7 +67,7 @@ def writable(uri: str) -> Iterator[None]:
         ) from error
 
 
-class Place:
+class FileTree:
     """A directory tree on any file system that Arrow knows, by URI or by path."""
 
     def __init__(self, uri: str) -> None:
@@ -142,7 +142,7 @@ class Writer(Protocol):
 class Landing:
     """Writes the chunks of one task; ``finish`` makes its files appear."""
 
-    def __init__(self, place: Place, format: Format, metadata: bool) -> None:
+    def __init__(self, place: FileTree, format: Format, metadata: bool) -> None:
         self._place = place
         self._format = format
         self._metadata = metadata

@@ -24,7 +24,7 @@ from deltalake.transaction import AddAction
 
 from headrace.connectors.base import Chunk
 from headrace.connectors.errors import ConnectorError, one_line
-from headrace.connectors.files.landing import Place, shown
+from headrace.connectors.files.landing import FileTree, shown
 from headrace.connectors.lake.partitions import Partitioning, directory
 
 
@@ -45,7 +45,7 @@ class DeltaWriter:
         self._connector = connector
         with answering(path):
             self._table = DeltaTable(path)
-        self._place = Place(path)
+        self._place = FileTree(path)
         self._partitioning = partitioning
         self._metadata = metadata
         self._open: dict[str, _OpenFile] = {}

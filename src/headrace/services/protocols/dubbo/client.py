@@ -15,7 +15,7 @@ from headrace.services.errors import RpcCode, RpcException
 from headrace.services.hessian2 import Hessian2Error
 from headrace.services.invocation import Result
 from headrace.services.protocols.dubbo import codec
-from headrace.services.protocols.dubbo.connection import Connection, Pulse
+from headrace.services.protocols.dubbo.connection import DubboConnection, Pulse
 from headrace.services.protocols.dubbo.frame import (
     DEFAULT_PAYLOAD,
     EVENT,
@@ -45,7 +45,7 @@ class RemotingError(RpcException):
         self.status = status
 
 
-class ClientConnection(Connection):
+class ClientConnection(DubboConnection):
     """One connection and the requests that wait on it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, payload: int, on_lost: Callable[[], None]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from headrace.services.invocation import Invocation
 from headrace.services.invoker import Invoker
 from headrace.services.protocols.dubbo import codec
-from headrace.services.protocols.dubbo.connection import Connection, Pulse
+from headrace.services.protocols.dubbo.connection import DubboConnection, Pulse
 from headrace.services.protocols.dubbo.frame import DEFAULT_PAYLOAD
 from headrace.services.url import URL
 
@@ -25,7 +25,7 @@ class Port:
         self.payload = url.get_int("payload", DEFAULT_PAYLOAD)
         self.invokers = invokers
         self.decoder = codec.RequestDecoder()
-        self.connections: set[Connection] = set()
+        self.connections: set[DubboConnection] = set()
         self.calls: dict[Invocation, asyncio.Task[None]] = {}  # those under way that wait for something
         self._accepts = url.get_int("accepts", 0)
         self._pulse = Pulse(url)
@@ -41,7 +41,7 @@ class Port:
             for connection in self.connections:
                 pulse.add(connection)
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: DubboConnection) -> None:
         if 0 < self._accepts <= len(self.connections):
             logger.error(
                 "Close channel %s, cause: The server %d connections greater than max config %d",
@@ -54,7 +54,7 @@ class Port:
         self.connections.add(connection)
         self._pulse.add(connection)
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: DubboConnection) -> None:
         self.connections.discard(connection)
         self._pulse.remove(connection)
 

@@ -16,7 +16,7 @@ from headrace.services.invocation import Attachments, Invocation, Result
 from headrace.services.invoker import Invoker
 from headrace.services.pool import PoolExhaustedError
 from headrace.services.protocols.dubbo import codec, telnet
-from headrace.services.protocols.dubbo.connection import Connection
+from headrace.services.protocols.dubbo.connection import DubboConnection
 from headrace.services.protocols.dubbo.frame import (
     EVENT,
     HESSIAN2,
@@ -41,7 +41,7 @@ def exporter_key(path: str, version: str, group: str, port: int) -> str:
     return f"{build_key(path, group, '' if version == '0.0.0' else version)}:{port}"
 
 
-class ServerConnection(Connection):
+class ServerConnection(DubboConnection):
     """One consumer's connection."""
 
     def __init__(self, port: Port) -> None:

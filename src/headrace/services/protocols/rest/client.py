@@ -13,7 +13,7 @@ from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
 from headrace.services.protocols.rest import attachments as attached
 from headrace.services.protocols.rest import json_values
-from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, Request, Response
+from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, HttpRequest, HttpResponse
 from headrace.services.protocols.rest.http_client import BadAnswer, HttpClient
 from headrace.services.url import ANY, URL
 
@@ -73,7 +73,7 @@ class RestInvoker(Invoker):
             body = json_values.dumps(list(invocation.arguments))
         except (TypeError, ValueError) as error:
             raise RpcException(f"Failed to invoke {name}: {error}", RpcCode.SERIALIZATION) from None
-        request = Request("POST", f"/{quote(self.url.path)}/{quote(name)}", headers, body)
+        request = HttpRequest("POST", f"/{quote(self.url.path)}/{quote(name)}", headers, body)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 response = await self._client.request(request)
@@ -93,7 +93,7 @@ class RestInvoker(Invoker):
             ) from None
         return self._result(response, invocation)
 
-    def _result(self, response: Response, invocation: Invocation) -> Result:
+    def _result(self, response: HttpResponse, invocation: Invocation) -> Result:
         name = invocation.method_name
         attachments = attached.parse_attachments(response.headers.get(attached.HEADER, ""))
         try:

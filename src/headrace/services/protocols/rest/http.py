@@ -15,7 +15,7 @@ MAX_HEAD = 65536
 
 
 @dataclass(slots=True)
-class Request:
+class HttpRequest:
     """One request."""
 
     method: str
@@ -28,7 +28,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Response:
+class HttpResponse:
     """One answer; JSON unless its headers say otherwise."""
 
     status: int
@@ -36,11 +36,11 @@ class Response:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Unreadable:
     """Why a request cannot be read. Nothing after it can be: nobody knows where the next request would begin."""
 
     status: int
@@ -53,8 +53,8 @@ class RequestReader:
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
         self._parser = httptools.HttpRequestParser(self)
-        self._ready: list[Request | Refusal] = []
-        self._refusal: Refusal | None = None
+        self._ready: list[HttpRequest | Unreadable] = []
+        self._refusal: Unreadable | None = None
         self._url = b""
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
@@ -62,7 +62,7 @@ class RequestReader:
         self._in_head = False
         self._late = 0  # bytes of an unfinished head, without those of the read it began in
 
-    def feed(self, data: bytes) -> list[Request | Refusal]:
+    def feed(self, data: bytes) -> list[HttpRequest | Unreadable]:
         """The requests that are whole now. A Refusal is the last thing to be read."""
         if self._refusal is not None:
             return []
@@ -81,7 +81,7 @@ class RequestReader:
         return expected and not self._in_head and not self._size
 
     def _refuse(self, status: int, message: str) -> None:
-        self._refusal = self._refusal or Refusal(status, message)
+        self._refusal = self._refusal or Unreadable(status, message)
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -141,7 +141,7 @@ class RequestReader:
         parser = self._parser
         if self._refusal is None and not parser.should_upgrade():
             self._ready.append(
-                Request(
+                HttpRequest(
                     parser.get_method().decode("latin-1"),
                     self._url.decode("latin-1"),
                     self._headers,

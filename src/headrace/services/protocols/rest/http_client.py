@@ -7,7 +7,7 @@ from typing import cast
 
 import httptools
 
-from headrace.services.protocols.rest.http import Request, Response
+from headrace.services.protocols.rest.http import HttpRequest, HttpResponse
 
 
 class BadAnswer(Exception):
@@ -28,7 +28,7 @@ class HttpClient:
         """Connect, so that the first request finds a connection; raises OSError."""
         self._free.append(await self._open())
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> HttpResponse:
         """Raises OSError when the server cannot be reached, EOFError or BadAnswer when it does not answer properly.
 
         A connection that was closed while it was kept is passed over. One that ends after the request was written is
@@ -83,14 +83,14 @@ class _Connection(asyncio.Protocol):
         self._max_body = max_body
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._answer: asyncio.Future[Response] | None = None
+        self._answer: asyncio.Future[HttpResponse] | None = None
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
         self._size = 0
         self._has_head = False
         self._keep_alive = True
 
-    async def exchange(self, data: bytes) -> Response:
+    async def exchange(self, data: bytes) -> HttpResponse:
         if self._transport is None:
             raise EOFError
         self._answer = asyncio.get_running_loop().create_future()
@@ -165,4 +165,4 @@ class _Connection(asyncio.Protocol):
             return
         self._keep_alive = self._parser.should_keep_alive()
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(Response(status, b"".join(self._body), self._headers))
+            self._answer.set_result(HttpResponse(status, b"".join(self._body), self._headers))

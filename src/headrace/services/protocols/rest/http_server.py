@@ -15,7 +15,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import cast
 
-from headrace.services.protocols.rest.http import Handler, Refusal, Request, RequestReader, Response
+from headrace.services.protocols.rest.http import (
+    Handler,
+    HttpRequest,
+    HttpResponse,
+    RequestReader,
+    Unreadable,
+)
 
 logger = logging.getLogger("headrace.services.rest")
 
@@ -24,7 +30,7 @@ _INTERNAL_ERROR = b'{"error":{"type":"InternalError","message":"see the provider
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class HttpLimits:
     """What a server allows each connection, and whether the kernel probes peers that fell silent."""
 
     max_body: int
@@ -35,12 +41,12 @@ class ConnectionLimits:
 class HttpConnection(asyncio.Protocol):
     """Reads requests, has them handled, writes the answers."""
 
-    def __init__(self, handler: Handler, limits: ConnectionLimits, registry: set[HttpConnection]) -> None:
+    def __init__(self, handler: Handler, limits: HttpLimits, registry: set[HttpConnection]) -> None:
         self._handler = handler
         self._limits = limits
         self._registry = registry
         self._reader = RequestReader(limits.max_body)
-        self._waiting: deque[Request | Refusal] = deque()
+        self._waiting: deque[HttpRequest | Unreadable] = deque()
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
@@ -104,23 +110,23 @@ class HttpConnection(asyncio.Protocol):
             return
         self._stop_waiting()
         request = self._waiting.popleft()
-        if isinstance(request, Refusal):
+        if isinstance(request, Unreadable):
             error = {"type": "BadRequest", "message": request.message}
-            self._send(Response(request.status, json.dumps({"error": error}).encode()), keep_alive=False)
+            self._send(HttpResponse(request.status, json.dumps({"error": error}).encode()), keep_alive=False)
         else:
             request.remote_address, request.local_address = self._remote_address, self._local_address
             self._task = asyncio.get_running_loop().create_task(self._answer(request))
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: HttpRequest) -> None:
         try:
             response = await self._handler(request)
         except Exception:
             logger.exception("The request %s %s failed", request.method, request.target)
-            response = Response(500, _INTERNAL_ERROR)
+            response = HttpResponse(500, _INTERNAL_ERROR)
         self._task = None
         self._send(response, keep_alive=request.keep_alive, body=request.method != "HEAD")
 
-    def _send(self, response: Response, *, keep_alive: bool, body: bool = True) -> None:
+    def _send(self, response: HttpResponse, *, keep_alive: bool, body: bool = True) -> None:
         if self._transport is None:
             return
         headers = {
