@@ -91,6 +91,19 @@ def test_the_client_says_whether_the_connection_is_kept(head: bytes, kept: bool)
     assert request.keep_alive is kept
 
 
+def test_only_a_request_without_its_body_awaits_continue() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
+    reader = RequestReader(1000)
+    reader.feed(head)
+    assert not reader.awaits_continue
+    reader.feed(b"1\r\n\r\n")
+    assert reader.awaits_continue
+    reader.feed(b"x")
+    assert not reader.awaits_continue
+    reader.feed(head + b"0\r\n\r\n")
+    assert not reader.awaits_continue
+
+
 @pytest.mark.parametrize(
     ("data", "status"),
     [

@@ -41,7 +41,7 @@ def deliver(
     seen: Callable[[str, str], None],
     waiting: Waiting,
 ) -> None:
-    """Hand a batch of decoded records to the sink; ``seen`` is told the topics they came from and their ids."""
+    """Hand a batch of decoded records to the sink; ``seen`` gets the topics they came from and their ids."""
     sink.begin(number)
     task = DeliveryTask(sink, topic, run, waiting)
     done = batch.mapInArrow(task, "rows BIGINT, written BINARY, topic STRING, topic_id STRING").collect()
@@ -140,7 +140,7 @@ class Failures:
         if self._topic.on_error == "fail":
             where = f"{record.topic}-{record.partition} at offset {record.offset}"
             raise ConnectorError(
-                f"{self._connector} cannot deliver the record in {where}: {error}; mend the cause, or set "
+                f"{self._connector} cannot deliver the record in {where}: {error}; fix the cause, or set "
                 'topic.on_error to "dead-letter" or "drop"'
             )
         if self._letters is None:

@@ -24,7 +24,7 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to mend before the pipeline can run."""
+    """One thing to fix before the pipeline can run."""
 
     sentence: str
     place: SourceLine | None = None

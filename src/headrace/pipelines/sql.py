@@ -129,7 +129,7 @@ def _element(
 def _flow(
     spark: SparkSession, name: str, target: str, query: str, statement: str, location: SourceCodeLocation
 ) -> Flow:
-    """A flow of a query, whose mistakes are told with their line in the file."""
+    """A flow of a query, whose errors are reported with their line in the file."""
     assert location.line_number is not None
     first = location.line_number + statement.count("\n", 0, statement.rfind(query))
 

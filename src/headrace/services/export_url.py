@@ -3,7 +3,7 @@
 Parameters: side and runtime facts, then metrics, application, module, provider, protocol, service and methods; the
 later wins. Host: `DUBBO_IP_TO_BIND` → protocol → provider → this machine's address. Port: `DUBBO_PORT_TO_BIND` →
 protocol → provider → the protocol's default → a free one. `DUBBO_IP_TO_REGISTRY` and `DUBBO_PORT_TO_REGISTRY`
-say what consumers are told instead.
+replace them in what is registered.
 """
 
 from __future__ import annotations
@@ -190,10 +190,10 @@ def _find_host(
     assert bind is not None
     parameters["bind.ip"] = bind
     parameters["anyhost"] = to_text(anyhost)
-    told = _from_system(environment, name, "DUBBO_IP_TO_REGISTRY")
-    if told is not None and is_any(told):
-        raise ConfigError(f"DUBBO_IP_TO_REGISTRY={told} is not an address consumers could use")
-    return told or bind
+    advertised = _from_system(environment, name, "DUBBO_IP_TO_REGISTRY")
+    if advertised is not None and is_any(advertised):
+        raise ConfigError(f"DUBBO_IP_TO_REGISTRY={advertised} is not an address consumers could use")
+    return advertised or bind
 
 
 def _find_port(

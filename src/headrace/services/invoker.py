@@ -2,7 +2,7 @@
 
 `Invoker.invoke` returns a Result for whatever the implementation did and raises RpcException when the call could
 not be made. An invoker that never waits says so with `suspends = False` and may be run without a task of its own;
-one that has nothing to do with a call hands on the coroutine of the next, without one of its own.
+one that does nothing with a call returns the next invoker's coroutine instead of wrapping it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Invoker(ABC):
         return True
 
     async def destroy(self) -> None:  # noqa: B027  most hold nothing
-        """Let go of what the invoker holds; calls under way finish."""
+        """Release what the invoker holds; calls under way finish."""
 
     def __repr__(self) -> str:
         return f"{self.interface.name} -> {self.url}"

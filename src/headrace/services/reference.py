@@ -137,7 +137,7 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
         return cast(GenericService, self.runtime.run(self._get(asynchronous=False)))
 
     def destroy(self) -> None:
-        """Let go of the service: unsubscribe, finish calls under way, close."""
+        """Release the service: unsubscribe, finish calls under way, close."""
         self.runtime.run(self._destroy())
 
     async def destroy_async(self) -> None:
@@ -182,10 +182,10 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
                 config.append_parameters(parameters)
         parameters["interface"] = self.model.name
         append_methods(parameters, self.methods, self.model)
-        told = self.runtime.environment.system("DUBBO_IP_TO_REGISTRY")
-        if told is not None and is_any(told):
-            raise ConfigError(f"DUBBO_IP_TO_REGISTRY={told} is not an address others could use")
-        parameters["register.ip"] = told or local_host()
+        advertised = self.runtime.environment.system("DUBBO_IP_TO_REGISTRY")
+        if advertised is not None and is_any(advertised):
+            raise ConfigError(f"DUBBO_IP_TO_REGISTRY={advertised} is not an address others could use")
+        parameters["register.ip"] = advertised or local_host()
         return parameters
 
     async def _create(self) -> Invoker:
@@ -215,7 +215,7 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
 
     @property
     def _where(self) -> str:
-        """Where the service was looked for, for people."""
+        """Where the service was looked for, as a message says it."""
         if self.url:
             return f"at {self.url}"
         return (

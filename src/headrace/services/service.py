@@ -189,7 +189,7 @@ class ServiceConfig(ProviderSettings, Generic[T]):
         await self._do_export()
 
     async def _export_now(self) -> None:
-        """The scheduler's turn: nobody waits for the outcome, so failures go to the log."""
+        """Runs when the delay is over; no caller waits for the outcome, so failures go to the log."""
         try:
             await self._do_export()
         except Exception:

@@ -1,7 +1,7 @@
 """The ledger: which transactions make up a batch of a streaming query, in a compacted topic of the sink's cluster.
 
 A driver records the list of a batch before it commits the first transaction of it. A run that finds a recorded list
-finishes it; nobody writes the batch again. Each run of a query keeps its newest record under a key of its own, so no
+finishes it; the batch is never written again. Each run of a query keeps its newest record under a key of its own, so no
 record of one run can compact away what another has decided; between two runs that record the same batch (a driver
 that was thought dead), the one that came first in the log has won.
 """

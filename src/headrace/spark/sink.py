@@ -60,7 +60,7 @@ class WrittenInTransaction(WriterCommitMessage):
 
 
 _runs: dict[str, tuple[str, str]] = {}
-"""Query and run of each instance whose commits this process has seen: an abort may come without any task's word."""
+"""Query and run of each instance whose commits this process has seen: an abort may come without a message from any task."""
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -106,29 +106,29 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return WrittenInTransaction(count, query, run, identity, repeated)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        told = [message for message in messages if isinstance(message, WrittenInTransaction)]
-        if not told:
+        reports = [message for message in messages if isinstance(message, WrittenInTransaction)]
+        if not reports:
             return
         if self._instance is not None:
-            _runs[self._instance] = (told[0].query, told[0].run)
-        written = [message.identity for message in told if message.identity is not None]
-        repeated = any(message.repeated for message in told)
-        batches = self._batches(told[0].query, told[0].run)
+            _runs[self._instance] = (reports[0].query, reports[0].run)
+        written = [message.identity for message in reports if message.identity is not None]
+        repeated = any(message.repeated for message in reports)
+        batches = self._batches(reports[0].query, reports[0].run)
         if written:
             batches.commit(batchId, written, repeated=repeated)
         else:
             batches.finish(batchId, repeated=repeated)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        told = [message for message in messages if isinstance(message, WrittenInTransaction)]
-        if messages and len(told) == len(messages):
+        reports = [message for message in messages if isinstance(message, WrittenInTransaction)]
+        if messages and len(reports) == len(messages):
             # Every task was done, so it is the commit that failed, perhaps after the list was recorded. Whether the
             # batch stands is for the next run to find out.
             return
-        known = (told[0].query, told[0].run) if told else _runs.get(self._instance or "")
+        known = (reports[0].query, reports[0].run) if reports else _runs.get(self._instance or "")
         if known is None:
             return
-        written = [message.identity for message in told if message.identity is not None]
+        written = [message.identity for message in reports if message.identity is not None]
         try:
             self._batches(*known).abort(written, len(messages))
         except (BrokerUnavailable, KafkaError) as error:

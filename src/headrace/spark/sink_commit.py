@@ -4,7 +4,7 @@
 2. See that every transaction is still open; record the list; if another run recorded the batch first, it has won.
 3. Commit the transactions, then mark the entry finished.
 
-A crash before 2 leaves open transactions that nobody will commit (`sink_leftovers` ends them with the next batch); a
+A crash before 2 leaves open transactions that will never be committed (`sink_leftovers` ends them with the next batch); a
 crash after it leaves a list that the next run finishes.
 """
 
@@ -51,7 +51,7 @@ class BatchCommit:
             self._forget_earlier_runs(batch, view)
 
     def finish(self, batch: int, *, repeated: bool = False) -> None:
-        """A batch came without rows; if it had some when it was run before, and was recorded then, it stands."""
+        """An empty batch; if an earlier run recorded it with rows, that record stays valid."""
         if not self._left_overs.are_due(repeated=repeated):
             return
         view = self._ledger.read()
@@ -61,12 +61,12 @@ class BatchCommit:
         self._left_overs.end(_listed(view, batch), repeated=repeated)
 
     def abort(self, written: Sequence[ProducerIdentity], tasks: int) -> None:
-        """Abort a batch that was never committed: what tasks have told of, and what others of them may have begun."""
+        """Abort a batch that was never committed: what tasks reported, and what others may have begun."""
         self._transactions.end(written, commit=False)
-        told = {identity.transactional_id for identity in written}
+        reported = {identity.transactional_id for identity in written}
         likely = {transactional_id(self._query, self._run, task, 0) for task in range(tasks)}
         begun = self._transactions.open_ids(of_query(self._query) + self._run + "-", SHORT_PATIENCE)
-        self._transactions.fence((likely | set(begun)) - told)
+        self._transactions.fence((likely | set(begun)) - reported)
 
     def settle(self) -> None:
         """After the last run: commit the batch that was recorded, abort all else."""
@@ -188,11 +188,11 @@ class BatchCommit:
 
     def _torn(self, entry: Entry, states: Mapping[ProducerIdentity, TransactionState]) -> KafkaError:
         count = Counter(states.values())
-        told = ", ".join(f"{number} {state.value}" for state, number in count.items())
+        reported = ", ".join(f"{number} {state.value}" for state, number in count.items())
         return KafkaError(
             ErrorCode.INVALID_TXN_STATE,
             f"Batch {entry.batch} of query {self._query} was being committed when its driver ended, and the query came "
-            f"back after its transactions had expired ({told}): part of the batch may be missing. To write it again, "
+            f"back after its transactions had expired ({reported}): part of the batch may be missing. To write it again, "
             "with the committed part twice, start the query once with exactlyOnce=false; to prevent this, start "
             f"queries again within kafka.transaction.timeout.ms. The topic {TOPIC} has the list.",
         )
@@ -208,7 +208,7 @@ def _listed(view: View, batch: int) -> set[str]:
 
 def settle(cluster: Cluster, queries: Iterable[str]) -> None:
     """End what queries that were stopped have left open, so that readers of committed records need not wait for their
-    next run. What cannot be ended now is told, and that run ends it."""
+    next run. What cannot be ended now is logged, and that run ends it."""
     transactions = SinkTransactions(cluster)
     try:
         if not transactions.offered(SHORT_PATIENCE):

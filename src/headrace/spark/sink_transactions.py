@@ -41,7 +41,7 @@ STATE_TOPIC = "__transaction_state"
 
 _LAST_EPOCH = 32767
 _FENCING_TIMEOUT_MS = 1000
-"""Of a transaction that nobody will begin; any that a broker allows."""
+"""Of a transaction that will never begin; any that a broker allows."""
 
 _ENDED_OTHERWISE = frozenset(
     {
@@ -67,7 +67,7 @@ class TransactionState(enum.Enum):
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
-    """Aborted, by its timeout, by somebody who took over its id, or by its owner."""
+    """Aborted, by its timeout, by another producer with its id, or by its owner."""
     FORGOTTEN = "forgotten"
     """The coordinator knows nothing of the id any more (transactional.id.expiration.ms)."""
 
@@ -115,7 +115,7 @@ class SinkTransactions:
         self.take_over(transactional_ids, _FENCING_TIMEOUT_MS)
 
     def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[tuple[str, int]]) -> None:
-        """Tell the coordinator what will be written to, where it does not find out by itself."""
+        """Tell the coordinator which partitions will be written to, where it does not find out by itself."""
         topics: dict[str, AddPartitionsToTxnTopic] = {}
         for topic, partition in partitions:
             topics.setdefault(topic, AddPartitionsToTxnTopic(topic)).partitions.append(partition)
@@ -140,7 +140,7 @@ class SinkTransactions:
         _check(failed(reply), f"adding partitions to the transaction {id_}")
 
     def end(self, identities: Sequence[ProducerIdentity], *, commit: bool) -> list[ProducerIdentity]:
-        """Commit or abort; returns those that had ended the other way or belong to somebody else by now."""
+        """Commit or abort; returns those that had ended the other way or belong to another producer by now."""
         by_id = {identity.transactional_id: identity for identity in identities}
 
         def request(transactional_id: str) -> Request:

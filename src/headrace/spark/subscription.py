@@ -1,4 +1,4 @@
-"""The partitions a job reads and the offsets its options mean there, as the cluster stands now."""
+"""The partitions a job reads and the offsets its options mean there, as the cluster is now."""
 
 from __future__ import annotations
 

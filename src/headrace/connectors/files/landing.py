@@ -1,7 +1,7 @@
 """Files named after the offsets they hold: ``<topic>@<its id>-<partition>-<first>-<next>.<format>``.
 
 A file appears whole, under its final name, and says that this directory has all records of its topic partition up
-to ``next``. So the names are the ledger: who writes again, after a crash or from a lost checkpoint, skips what is covered.
+to ``next``. So the names are the ledger: a writer that repeats, after a crash or a lost checkpoint, skips what is covered.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ class _Full(Exception):
 
 
 class _SenderLeft(Exception):
-    """Before the whole request was here: there is nothing to write and nobody to answer."""
+    """The client left before its whole request arrived: there is nothing to write and no one to answer."""
 
 
 class _Held:

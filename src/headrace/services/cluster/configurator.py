@@ -1,6 +1,6 @@
 """Rules that change a URL from outside: `override://…` sets parameters, `absent://…` only fills gaps.
 
-A rule names whom it is for (host, port, application, side, `~`-conditions); everything else in it is what to set.
+A rule selects URLs by host, port, application, side and `~`-conditions; it sets its other parameters on them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from headrace.services.net import local_host
 from headrace.services.url import ANY, ANYHOST, URL
 
-# Parameters of a rule that say whom it is for or how it is stored, and so are never set on a URL.
+# Parameters of a rule that select URLs or say how it is stored, so they are never set on a URL.
 _CONDITIONS = frozenset(
     (
         "category",
@@ -43,7 +43,7 @@ class Configurator(ABC):
         """Apply the rule's parameters to a URL it matches."""
 
     def configure(self, url: URL) -> URL:
-        """The URL after the rule, or the same one when it is for somebody else."""
+        """The URL after the rule, or the same one when the rule does not apply to it."""
         rule = self.url
         if not rule.get_bool("enabled", True) or rule.host is None or url.host is None:
             return url

@@ -1,7 +1,7 @@
-"""The providers of a service as the registry tells them, kept fresh.
+"""The providers of a service as the registry lists them, kept up to date.
 
-Each notice names all present URLs of one category. Providers that are new are connected to, those that are gone are
-let go, those whose URL changed are replaced; a call under way finishes where it is.
+Each notification lists all current URLs of one category. New providers are connected to, missing ones are closed,
+those with a changed URL are replaced; a call under way finishes where it is.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class RegistryDirectory(Directory):
         return self._with_classes(invokers) if is_generic_call(invocation) else invokers
 
     def _with_classes(self, invokers: Sequence[Invoker]) -> Sequence[Invoker]:
-        """Those whose protocol keeps classes, so that a generic caller gets the same answer from each; else all."""
+        """Those with a protocol that keeps classes, so a generic caller gets the same answer from each; else all."""
         keeping = [
             invoker
             for invoker in invokers
@@ -211,7 +211,7 @@ class RegistryDirectory(Directory):
                 )
                 continue
             problem = number_problem(provider)
-            if problem is not None:  # it would fail every call that only thinks of choosing it
+            if problem is not None:  # it would fail every call that considers it
                 logger.error("The provider %s is left out: %s", provider, problem)
                 continue
             url = configure(self._configurators, merge_url(provider, self._query))
@@ -225,7 +225,7 @@ class RegistryDirectory(Directory):
         if self._destroyed:
             return
         self._destroyed = True
-        # Also when the registry is away: it would bring back on its return what it was not told to forget.
+        # Even while the registry is away: otherwise it would register us again on its return.
         try:
             await self._registry.unregister(self._consumer_url)
             await self._registry.unsubscribe(self._subscription, self)

@@ -12,7 +12,7 @@ from headrace.services.url import URL
 
 
 class Directory(ABC):
-    """The present providers of one service."""
+    """The current providers of one service."""
 
     def __init__(self, interface: InterfaceModel, url: URL) -> None:
         self.interface = interface

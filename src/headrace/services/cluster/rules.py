@@ -1,4 +1,4 @@
-"""The rules a registry holds: which can be obeyed, in which order, and what they make of a URL."""
+"""The rules a registry holds: which can be applied, in which order, and how they change a URL."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def to_configurators(urls: Iterable[URL]) -> list[Configurator]:
 
 
 def _problem(rule: URL) -> str | None:
-    """Why a rule cannot be obeyed; a slip of an administrator's must not break a live service."""
+    """Why a rule cannot be applied; an administrator's typo must not break a live service."""
     if not points.CONFIGURATORS.has(rule.protocol):
         return f"there is no configurator {rule.protocol!r}"
     return number_problem(rule)
 
 
 def number_problem(url: URL) -> str | None:
-    """Which of the numbers that calls depend on is none."""
+    """Which of the numbers that calls depend on is not a number."""
     for key, value in url.parameters.items():
         if value and key.rpartition(".")[2] in _NUMBERS and not value.removeprefix("-").isdecimal():
             return f"{key}={value} is not a whole number"

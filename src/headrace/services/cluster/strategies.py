@@ -1,7 +1,7 @@
 """Many providers as one invoker, and what to do when a call fails.
 
 failover tries others (`retries`, 2), failfast gives up, failsafe answers nothing, failback (its own file) tries again
-later, forking asks several at once (`forks`, 2), available takes the first that is there. What an implementation
+later, forking asks several at once (`forks`, 2), available takes the first available one. What an implementation
 raised is an answer, not a failure, and is never retried.
 """
 
@@ -72,7 +72,7 @@ class ClusterInvoker(Invoker):
 
     @property
     def settings(self) -> URL:
-        """The directory's URL as it is now: rules may change it."""
+        """The directory's current URL: rules may change it."""
         return self.directory.url
 
     def require(self, invokers: Sequence[Invoker], invocation: Invocation) -> None:
@@ -246,7 +246,7 @@ class ForkingCluster(ClusterInvoker):
 
 
 class AvailableCluster(ClusterInvoker):
-    """The first that is there, the default one before others: for several registries."""
+    """The first available one, the default registry's before others."""
 
     async def call(self, invocation: Invocation, invokers: Sequence[Invoker], balance: LoadBalance) -> Result:
         ordered = sorted(invokers, key=lambda invoker: not invoker.url.get_bool("registry.default", False))

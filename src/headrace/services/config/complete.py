@@ -1,4 +1,4 @@
-"""Fills what a service or reference leaves open from its surroundings, nearest first, and checks all of it.
+"""Fills in what a service or reference leaves open from its surroundings, nearest first, and checks all of it.
 
 Near to far: the object itself, its provider or consumer, its module, its application, the application-wide settings,
 then what only the environment names. Every mistake is found before anything is exported or referred to.
@@ -58,7 +58,7 @@ def complete(config: InterfaceSettings, defaults: InterfaceSettings | None, runt
 
 
 def _defaults(configs: list[D], environment: Environment) -> list[D]:
-    """Those meant for whoever names none: `default=false` leaves one to those who name it."""
+    """Those used where none is named; one with `default=false` must be named."""
     for config in configs:
         config.refresh(environment)
     return [config for config in configs if config.default is not False]

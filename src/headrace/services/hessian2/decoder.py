@@ -24,7 +24,7 @@ _MAX_KEPT_NAMES = 4096
 
 
 class Decoder(Input):
-    """Reads one body: call `decode` for each value in turn. Whatever is wrong with it is a Hessian2Error."""
+    """Reads one body: call `decode` for each value in turn. Any error in it is a Hessian2Error."""
 
     __slots__ = ()
 

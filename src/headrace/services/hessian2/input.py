@@ -76,8 +76,8 @@ class Input(ABC):
     def repeat(self, number: int) -> None:
         """Count what a reference stands for.
 
-        A few lists that each hold the one before twice are a small body, but nobody could print, compare or
-        convert them. What refers back to an object that is still being read adds nothing here.
+        A few lists that each hold the previous one twice fit in a small body but would be too large to print, compare
+        or convert. A reference to an object that is still being read adds nothing here.
         """
         self._repeated += max(0, self._sizes[number])
         if self._repeated > MAX_REPEATED:

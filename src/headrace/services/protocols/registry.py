@@ -1,4 +1,4 @@
-"""Export through a registry: make the service reachable, tell the registry, and obey the rules it sends.
+"""Export through a registry: make the service reachable, register it, and apply the rules the registry sends.
 
 An invoker with a URL `registry://…?export=<provider URL>` is exported under that provider URL by the protocol named
 there, registered, and exported again whenever an override rule changes the URL; consumers keep their connections.

@@ -1,6 +1,6 @@
 """The consumer's end of dubbo://: one connection to a provider, shared by every reference to it.
 
-Connects when told to, connects again by itself after a loss, and matches answers to requests by id. A request whose
+Connects on request, reconnects by itself after a loss, and matches answers to requests by id. A request whose
 connection is lost fails at once with CHANNEL_INACTIVE instead of waiting for its timeout.
 """
 
@@ -170,7 +170,7 @@ class ExchangeClient:
 
     @property
     def is_available(self) -> bool:
-        if not self._tried:  # a lazy reference: nobody knows yet, so the first call may find out
+        if not self._tried:  # a lazy reference: unknown until the first call
             return True
         return self._connection is not None and self._connection.is_open and not self._connection.read_only
 
@@ -242,7 +242,7 @@ class ExchangeClient:
                 connection.forget(request_id)
 
     async def send(self, data: bytes | bytearray, timeout_ms: int, *, sent: bool) -> None:
-        """Send a request nobody answers; with `sent`, wait until it is on its way."""
+        """Send a request that has no answer; with `sent`, wait until it is written."""
         connection = self._connection
         if connection is None or not connection.is_open:
             connection = await self._connect_within(timeout_ms)

@@ -61,7 +61,7 @@ class DubboServer:
         now = port.loop.time
         deadline = now() + wait_seconds
         quiet_since: float | None = None
-        # A one-way call goes on when its consumer has gone.
+        # A one-way call continues after its consumer has gone.
         while (port.connections or port.calls) and now() < deadline:
             last = max((connection.last_read for connection in port.connections), default=0.0)
             busy = bool(port.calls) or now() - last < _QUIET_SECONDS

@@ -1,8 +1,8 @@
 """One consumer's connection to a provider: requests in, results out.
 
-A call whose whole chain never waits is answered where it arrived; any other runs as a task. Answers to requests that
-arrived together leave together, at once; those of tasks once in a turn of the loop. Whatever is wrong with a request
-is answered with Dubbo's own status and message, and the connection goes on.
+A call through a chain that never waits is answered at once; any other runs as a task. Answers to requests that
+arrived together leave together, at once; those of tasks once per turn of the loop. A bad request is answered with
+Dubbo's own status and message, and the connection goes on.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ServerConnection(DubboConnection):
         self._answers.append(data)
         if self._receiving:
             return
-        if not self._port.calls:  # nobody else's answer can come in this turn
+        if not self._port.calls:  # no other answer can come in this turn
             self._write_answers()
         elif len(self._answers) == 1:
             self.loop.call_soon(self._write_answers)
@@ -174,7 +174,7 @@ class ServerConnection(DubboConnection):
                 self._send_result(request_id, result, invoker, invocation, attachments)
 
     def _reason(self, error: Exception, invocation: Invocation) -> tuple[Status, str]:
-        """Why a call could not be made, as the consumer is told."""
+        """Why a call could not be made, as the consumer reads it."""
         if isinstance(error, PoolExhaustedError):
             host, _, port = self.local_address.rpartition(":")
             message = f"Server side({host},{port}) threadpool is exhausted ,detail msg:{error}"
@@ -225,7 +225,7 @@ class ServerConnection(DubboConnection):
             self._refuse(bool(flags & TWO_WAY), request_id, Status.BAD_REQUEST, reason)
 
     def on_text(self, data: bytes) -> None:
-        """Somebody types at the port."""
+        """A person types at the port."""
         self._typed += data
         if len(self._typed) > telnet.MAX_LINE:
             self.close()

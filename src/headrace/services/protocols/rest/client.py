@@ -28,7 +28,7 @@ class RestInvoker(Invoker):
         self._client = HttpClient(url.host or "", url.port, url.get_int("payload", DEFAULT_PAYLOAD))
         self._attached = {key: url.get(key) for key in ("group", "version", "token") if url.get(key)}
         self._lazy = url.get_bool("lazy", False)
-        self._available = self._lazy  # nobody knows yet, so the first call may find out
+        self._available = self._lazy  # unknown until the first call
 
     async def connect(self) -> None:
         if self._lazy:
@@ -48,13 +48,13 @@ class RestInvoker(Invoker):
         return self._available
 
     async def invoke(self, invocation: Invocation) -> Result:
-        # A generic implementation (`methods=*`) takes `$invoke` as it is; any other has a place for each method.
+        # A generic implementation (`methods=*`) takes `$invoke` unchanged; any other has a path for each method.
         if is_generic_call(invocation) and self.url.get("methods") != ANY:
             return await self._invoke_by_name(invocation)
         return await self._ask(invocation)
 
     async def _invoke_by_name(self, invocation: Invocation) -> Result:
-        """A generic call, asked as any HTTP client asks: JSON has no classes, so the types have nothing to say."""
+        """A generic call, made as any HTTP client would: JSON has no classes, so the types do not matter."""
         name, _, arguments = invocation.arguments
         if not isinstance(name, str) or not isinstance(arguments, list | tuple | None):
             raise RpcException("$invoke takes a method name, a list of types and a list of arguments")
@@ -106,8 +106,8 @@ class RestInvoker(Invoker):
             if invocation.method is not None:
                 value = json_values.prepare(value, invocation.method.returns)
             return Result(value, None, attachments)
-        told = value.get("error", {}) if isinstance(value, dict) else {}
-        kind, message = str(told.get("type", "")), str(told.get("message", ""))
+        failure = value.get("error", {}) if isinstance(value, dict) else {}
+        kind, message = str(failure.get("type", "")), str(failure.get("message", ""))
         if response.status == 500 and "." in kind:
             return Result(None, JavaException(kind, message), attachments)
         raise RpcException(

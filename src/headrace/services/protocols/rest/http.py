@@ -41,14 +41,14 @@ Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a request cannot be read. Nothing after it can be: nobody knows where the next request would begin."""
+    """Why a request cannot be read. Nothing after it can be read, since it is unknown where the next request begins."""
 
     status: int
     message: str
 
 
 class RequestReader:
-    """Makes whole requests of the bytes of one connection, in order."""
+    """Assembles whole requests from the bytes of one connection, in order."""
 
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
@@ -149,3 +149,4 @@ class RequestReader:
                     keep_alive=parser.should_keep_alive(),
                 )
             )
+            self._headers = {}

@@ -86,15 +86,16 @@ class HttpConnection(asyncio.Protocol):
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        if self._closing:
+        transport = self._transport
+        if self._closing or transport is None:
             return
         self._waiting += self._reader.feed(data)
         if self._task is None:
             self._next()
-            if self._task is None and self._reader.awaits_continue and self._transport is not None:
-                self._transport.write(b"HTTP/1.1 100 \r\n\r\n")
-        if self._waiting and self._transport is not None:
-            self._transport.pause_reading()
+            if self._task is None and not self._closing and self._reader.awaits_continue:
+                transport.write(b"HTTP/1.1 100 \r\n\r\n")
+        if self._waiting:
+            transport.pause_reading()
 
     def finish(self) -> None:
         """Answer the request under way, take no more."""

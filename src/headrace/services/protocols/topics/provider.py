@@ -97,11 +97,11 @@ class TopicsExporter(Exporter):
         while not self._stopping:
             try:
                 records = await consumer.poll(_POLL_SECONDS)
-                if records and not self._stopping:  # else whoever comes next has them
+                if records and not self._stopping:  # else the next consumer of the partition gets them
                     await self._handle_all(records)
                     await consumer.commit(records)
             except ClientError as error:
-                # What was not committed is served again, by us or by whoever has the partition now.
+                # Uncommitted requests are served again, by us or by the new owner of the partition.
                 logger.error("Serving %s from %s failed, trying on: %s", self._topic, self._servers, error)
                 await asyncio.sleep(_PAUSE_SECONDS)
 
