@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from headrace.cli.failure import Exit, Failure
 
-_EXTRAS = {"h11": "services", "kazoo": "services"} | dict.fromkeys(
+_EXTRAS = {"httptools": "services", "kazoo": "services"} | dict.fromkeys(
     ("grpc", "numpy", "pandas", "pyarrow", "pyspark"), "spark"
 )
 """Modules that the base install does not have, and the extra that brings them."""

@@ -49,7 +49,7 @@ CONTROL_TOPICS = "__headrace_"
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicMetadata:
     """A topic as metadata describes it; leaders by partition, -1 where there is none."""
 
     name: str
@@ -68,7 +68,7 @@ class Cluster:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self.settings = settings
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, TopicMetadata] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
         self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
@@ -81,18 +81,18 @@ class Cluster:
 
     # What the cluster holds.
 
-    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+    def topics(self, names: Iterable[str]) -> dict[str, TopicMetadata]:
         """Those of the named topics that exist, from fresh metadata."""
         return self.retry("read the cluster's metadata", lambda: self._ask_topics(list(names)))
 
-    def all_topics(self) -> dict[str, Topic]:
+    def all_topics(self) -> dict[str, TopicMetadata]:
         return self.retry("list the cluster's topics", lambda: self._ask_topics(None))
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> TopicMetadata:
         """One topic, from the cache if known; UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
         return self.retry(f"find the topic {name!r}", lambda: self._topic(name))
 
-    def _topic(self, name: str) -> Topic:
+    def _topic(self, name: str) -> TopicMetadata:
         found = self._topics.get(name) or self._ask_topics([name]).get(name)
         if found is None:
             raise KafkaError(
@@ -101,7 +101,7 @@ class Cluster:
             )
         return found
 
-    def _ask_topics(self, names: list[str] | None) -> dict[str, Topic]:
+    def _ask_topics(self, names: list[str] | None) -> dict[str, TopicMetadata]:
         request = MetadataRequest(
             None if names is None else [MetadataRequestTopic(name=name) for name in names],
             allow_auto_topic_creation=False,
@@ -119,7 +119,7 @@ class Cluster:
                 continue
             if code and not (code == ErrorCode.LEADER_NOT_AVAILABLE and topic.partitions):
                 raise KafkaError(code, f"The topic {name!r} cannot be used: {code.name}.")
-            found[name] = self._topics[name] = Topic(
+            found[name] = self._topics[name] = TopicMetadata(
                 name,
                 topic.topic_id,
                 {entry.partition_index: entry.leader_id for entry in topic.partitions},
@@ -146,7 +146,7 @@ class Cluster:
                 reasons.append(str(error))
         raise BrokerUnavailable("; ".join(reasons) or "no broker is named")
 
-    def leaders_of(self, name: str) -> Topic | None:
+    def leaders_of(self, name: str) -> TopicMetadata | None:
         """A topic with its current leaders, requested once; None if it does not exist or this user may not see it."""
         try:
             return self._ask_topics([name]).get(name)

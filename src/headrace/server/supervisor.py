@@ -88,7 +88,7 @@ def _shifted(listeners: tuple[Listener, ...], by: int) -> str:
 
 
 @dataclass(slots=True)
-class Restarts:
+class BrokerRestarts:
     """How long to wait before a broker that ended is started again.
 
     Not at all at first, since until then its partitions lack a replica; with pauses that grow, once it keeps ending early.
@@ -182,7 +182,7 @@ class Supervisor:
 
     async def _keep(self, child: _Child) -> None:
         """Run a broker, again and again until the supervisor stops."""
-        restarts = Restarts()
+        restarts = BrokerRestarts()
         while True:
             code, served = await self._run_once(child)
             if self._stopping:

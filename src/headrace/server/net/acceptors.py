@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 SWEEP_SECONDS = 10.0
 
 
-class Dispatcher(Protocol):
+class FrameServer(Protocol):
     """What serves the frames of all connections."""
 
     turn: Turn
@@ -50,7 +50,7 @@ class Acceptors:
     """All listeners of a broker, and every connection that is open on them."""
 
     def __init__(
-        self, dispatcher: Dispatcher, limits: Limits, admission: Admission, clock: Clock, disk: Executor
+        self, dispatcher: FrameServer, limits: Limits, admission: Admission, clock: Clock, disk: Executor
     ) -> None:
         self.limits = limits
         self.admission = admission

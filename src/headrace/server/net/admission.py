@@ -70,7 +70,7 @@ def _by_address(text: str) -> dict[str, int]:
     return found
 
 
-class Pace:
+class AdmissionPace:
     """Allows so many events per second, with bursts of one second's worth; later ones have to wait."""
 
     def __init__(self) -> None:
@@ -93,8 +93,8 @@ class Admission:
         self._total = 0
         self._by_host: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
-        self._pace = Pace()
-        self._listener_paces: dict[str, Pace] = {}
+        self._pace = AdmissionPace()
+        self._listener_paces: dict[str, AdmissionPace] = {}
 
     def came(self, listener: str, host: str) -> str | None:
         """Count a new connection; returns the reason if it must be closed."""
@@ -131,7 +131,7 @@ class Admission:
         own = limits.listeners.get(listener, ListenerLimits())
         paced = []
         if own.max_creation_rate != INT_MAX:
-            paced.append((self._listener_paces.setdefault(listener, Pace()), own.max_creation_rate))
+            paced.append((self._listener_paces.setdefault(listener, AdmissionPace()), own.max_creation_rate))
         if limits.max_creation_rate != INT_MAX and not own.exempt:
             paced.append((self._pace, limits.max_creation_rate))
         if any(rate == 0 or pace.wait(rate, now) * rate >= limits.most_waiting for pace, rate in paced):
