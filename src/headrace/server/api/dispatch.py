@@ -30,6 +30,8 @@ class Dispatcher:
         """Connections whose reply waits for those."""
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        if connection.repeated is not None and connection.repeated.serve(connection, frame):
+            return
         key, version, correlation_id = read_request_start(frame)
         api = APIS.get(key)
         if api is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -34,10 +34,12 @@ from headrace.server.groups.consumer.group import ConsumerGroup
 from headrace.server.groups.offsets import commit as offset_commit
 from headrace.server.groups.offsets import delete as offset_delete
 from headrace.server.groups.offsets import fetch as offset_fetch
+from headrace.server.groups.offsets.commit import PreparedCommit, StoringCommit
 from headrace.server.groups.records import GroupRecord
 from headrace.server.groups.resume import resume
 from headrace.server.groups.state import Group, GroupState
 from headrace.server.groups.topics import Topics
+from headrace.server.replica.turn import Turn
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from headrace.wire.messages.consumer_group_heartbeat import (
@@ -54,7 +56,7 @@ from headrace.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDele
 from headrace.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from headrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from headrace.wire.offset_commit import Commit, TopicResult
+from headrace.wire.offset_commit import Commit
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +65,7 @@ T = TypeVar("T")
 
 
 class GroupCoordinator:
-    def __init__(self, config: GroupConfig, clock: Clock, topics: Topics) -> None:
+    def __init__(self, config: GroupConfig, clock: Clock, topics: Topics, turn: Turn) -> None:
         self.config = config
         self._clock = clock
         self._topics = topics
@@ -71,6 +73,7 @@ class GroupCoordinator:
             CONSUMER_OFFSETS,
             self._new_state,
             clock,
+            turn,
             config.offsets_commit_timeout_ms,
             config.offsets_topic_codec,
         )
@@ -95,7 +98,6 @@ class GroupCoordinator:
     def topics_deleted(self, names: Collection[str]) -> None:
         """Offsets go with their topic."""
         for shard in self._runtime.loaded():
-            shard.flush()
             for write in offset_delete.delete_topics(shard.state, names):
                 shard.perform(partial(_as_it_is, write), _log_failure)
 
@@ -104,7 +106,10 @@ class GroupCoordinator:
         return partition_for(group_id, count)
 
     def _shard(self, group_id: str) -> GroupShard:
-        return self._runtime.shard(self.partition_for(group_id))
+        """Loaded, and its state as the last operation on the group left it."""
+        shard = self._runtime.shard(self.partition_for(group_id))
+        shard.settle(group_id)
+        return shard
 
     def _member_shard(self, group_id: str) -> GroupShard:
         """The same for requests of members, whose groups must have a name."""
@@ -134,7 +139,7 @@ class GroupCoordinator:
                 return classic_members.join(state, client, group, request, respond)
             return classic_join.join(state, client, request, respond)
 
-        shard.perform(operation, _failing(future))
+        shard.perform(operation, _failing(future), request.group_id)
         return future
 
     def sync(self, client: Client, request: SyncGroupRequest) -> asyncio.Future[SyncGroupResponse]:
@@ -149,7 +154,7 @@ class GroupCoordinator:
                 return classic_sync.sync(state, group, request, respond)
             return classic_members.sync(state, group, request, respond)
 
-        shard.perform(operation, _failing(future))
+        shard.perform(operation, _failing(future), request.group_id)
         return future
 
     def heartbeat(self, client: Client, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -175,7 +180,7 @@ class GroupCoordinator:
                 return classic_leave.leave(state, group, request)
             return classic_members.leave(state, group, request)
 
-        return shard.write(operation)
+        return shard.write(operation, request.group_id)
 
     # The consumer protocol
 
@@ -184,26 +189,33 @@ class GroupCoordinator:
     ) -> asyncio.Future[ConsumerGroupHeartbeatResponse]:
         shard = self._shard(request.group_id)
         state = shard.state
-        return shard.write(lambda: consumer_heartbeat.heartbeat(state, client, request))
+        return shard.write(lambda: consumer_heartbeat.heartbeat(state, client, request), request.group_id)
 
     def describe_consumer(self, group_id: str) -> DescribedConsumerGroup:
         return consumer_describe.describe(self._member_shard(group_id).state, group_id)
 
     # Offsets
 
-    def commit(self, version: int, request: Commit, reply: Callable[[list[TopicResult]], None]) -> None:
-        """By callback rather than by future: nothing else is asked as often."""
+    def prepare_commit(self, version: int, request: Commit) -> PreparedCommit:
+        return PreparedCommit(version, request, self.config.offset_metadata_max_bytes)
 
-        def done(error: KafkaError | None) -> None:
-            reply(results if error is None else offset_commit.refuse(request.topics, error.code))
-
+    def commit(
+        self, prepared: PreparedCommit, offsets: Sequence[int], done: Callable[[KafkaError | None], None]
+    ) -> None:
+        """By callback rather than by future: nothing else is asked as often. `done(None)` when the offsets are stored."""
+        request = prepared.request
         try:
             shard = self._shard(request.group_id)
-            records, results = offset_commit.commit(shard.state, version, request)
+            state = shard.state
+            offset_commit.check(state, prepared)
         except KafkaError as error:
-            reply(offset_commit.refuse(request.topics, error.code))
+            done(error)
+            return
+        if prepared.forms and request.retention_ms == -1:
+            shard.commit_offsets(StoringCommit(state, prepared, offsets, done), request.group_id)
         else:
-            shard.enqueue(records, done)
+            operation = partial(offset_commit.commit_with_retention, state, prepared, offsets)
+            shard.perform(operation, done, request.group_id)
 
     def require(self, group_id: str) -> None:
         """Raises the error for a member of the group unless this broker coordinates it and has loaded it."""
@@ -217,6 +229,7 @@ class GroupCoordinator:
         state = shard.state
         return shard.write(
             lambda: offset_commit.commit_transactional(state, client, request),
+            request.group_id,
             request.producer_id,
             request.producer_epoch,
         )
@@ -238,12 +251,12 @@ class GroupCoordinator:
     ) -> asyncio.Future[OffsetFetchResponseGroup]:
         shard = self._shard(request.group_id)
         state = shard.state
-        return shard.read(lambda: offset_fetch.fetch(state, request, require_stable))
+        return shard.read(lambda: offset_fetch.fetch(state, request, require_stable), request.group_id)
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> asyncio.Future[OffsetDeleteResponse]:
         shard = self._member_shard(request.group_id)
         state = shard.state
-        return shard.write(lambda: offset_delete.delete_offsets(state, request))
+        return shard.write(lambda: offset_delete.delete_offsets(state, request), request.group_id)
 
     # Administration
 
@@ -261,7 +274,7 @@ class GroupCoordinator:
     def delete(self, group_id: str) -> asyncio.Future[DeletableGroupResult]:
         shard = self._shard(group_id)
         state = shard.state
-        return shard.write(lambda: administration.delete_group(state, group_id))
+        return shard.write(lambda: administration.delete_group(state, group_id), group_id)
 
 
 def _group_of_member(state: GroupState, group_id: str) -> Group:

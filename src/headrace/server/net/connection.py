@@ -57,6 +57,14 @@ class Listener(Protocol):
     def monotonic(self) -> float: ...
 
 
+class Repeated(Protocol):
+    """A request that a connection is likely to send again, ready to be served without being decoded."""
+
+    def serve(self, connection: Connection, frame: memoryview) -> bool:
+        """Whether the frame is that request again, and served."""
+        ...
+
+
 class _Serving(Enum):
     """What happens to the frames in the buffer."""
 
@@ -78,6 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         "muted",
         "peer_host",
         "principal",
+        "repeated",
         "replies",
         "share",
         "software_name",
@@ -95,6 +104,7 @@ class Connection(asyncio.BufferedProtocol):
         self._serving = _Serving.RESTING
         self.share = Share(listener.fairness)
         self.muted = False
+        self.repeated: Repeated | None = None
         self.principal = "User:ANONYMOUS"
         self.peer_host = ""
         self.software_name = ""
@@ -122,6 +132,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.muted = True
+        self.repeated = None
         self.replies.close()
         self._listener.budget.give_back(self)
         self._listener.closed(self)

@@ -22,6 +22,7 @@ from headrace.server.coordinator.partitioning import partition_for
 from headrace.server.coordinator.runtime import CoordinatorRuntime
 from headrace.server.coordinator.shard import Shard
 from headrace.server.coordinator.write import Write
+from headrace.server.replica.turn import Turn
 from headrace.server.transactions import rules
 from headrace.server.transactions.metadata import NO_PRODUCER_ID, Status, TopicPartition, Transaction
 from headrace.server.transactions.records import FLEXIBLE, TransactionRecord
@@ -68,6 +69,7 @@ class TransactionCoordinator:
         partition_count: Callable[[], int | None],
         new_producer_id: Callable[[], Awaitable[int]],
         send_markers: SendMarkers,
+        turn: Turn,
         record_version: Callable[[], int] = lambda: FLEXIBLE,
     ) -> None:
         self._config = config
@@ -79,7 +81,7 @@ class TransactionCoordinator:
         self._epochs: dict[int, int] = {}
         self._ending: dict[tuple[int, str], asyncio.Task[None]] = {}
         self._runtime: CoordinatorRuntime[TransactionState, TransactionRecord] = CoordinatorRuntime(
-            TRANSACTION_STATE, self._new_state, clock, config.commit_timeout_ms
+            TRANSACTION_STATE, self._new_state, clock, turn, config.commit_timeout_ms
         )
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -132,6 +134,11 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id must not be empty.")
         return self._runtime.shard(self.partition_for(transactional_id))
 
+    def _known(self, shard: TransactionShard, transactional_id: str) -> Transaction | None:
+        """As the last step left it, which may still be in the open batch."""
+        shard.settle(transactional_id)
+        return shard.state.transactions.get(transactional_id)
+
     # Steps
 
     async def init_producer_id(
@@ -148,7 +155,7 @@ class TransactionCoordinator:
         await self.let_end(transactional_id)
         shard = self._shard(transactional_id)
         fresh_id = await self._id_if_needed(shard, transactional_id)
-        current = shard.state.transactions.get(transactional_id)
+        current = self._known(shard, transactional_id)
         if current is not None and current.status is Status.ONGOING:
             await self._fence(shard, current, expected, fresh_id)
             raise rules.busy()
@@ -163,11 +170,11 @@ class TransactionCoordinator:
                 self._clock.now_ms(),
             )
 
-        initialised = await self._store(shard, step)
+        initialised = await self._store(shard, transactional_id, step)
         return initialised.producer_id, initialised.producer_epoch
 
     async def _id_if_needed(self, shard: TransactionShard, transactional_id: str) -> int:
-        known = shard.state.transactions.get(transactional_id)
+        known = self._known(shard, transactional_id)
         if known is None or known.epoch_exhausted:
             return await self._new_producer_id()
         return NO_PRODUCER_ID
@@ -182,7 +189,9 @@ class TransactionCoordinator:
             current.producer_epoch,
         ):
             raise rules.fenced()
-        await self._decide(shard, lambda: rules.fence(current, fresh_id, self._clock.now_ms()))
+        await self._decide(
+            shard, current.transactional_id, lambda: rules.fence(current, fresh_id, self._clock.now_ms())
+        )
 
     async def add_partitions(
         self,
@@ -198,6 +207,7 @@ class TransactionCoordinator:
         shard = self._shard(transactional_id)
         await self._store(
             shard,
+            transactional_id,
             lambda: rules.add_partitions(
                 shard.state.transactions.get(transactional_id),
                 producer_id,
@@ -211,7 +221,7 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        known = self._shard(transactional_id).state.transactions.get(transactional_id)
+        known = self._known(self._shard(transactional_id), transactional_id)
         return {each: rules.verify(known, producer_id, epoch, each) for each in partitions}
 
     async def end(
@@ -229,7 +239,7 @@ class TransactionCoordinator:
             now = self._clock.now_ms()
             return rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
 
-        return rules.answer_to_end(await self._decide(shard, step))
+        return rules.answer_to_end(await self._decide(shard, transactional_id, step))
 
     async def abort_overdue(self) -> None:
         """Abort transactions that have been open longer than their timeout."""
@@ -246,9 +256,13 @@ class TransactionCoordinator:
         log.info("%s was open longer than its timeout and is aborted", transaction.transactional_id)
         try:
             fresh_id = await self._id_if_needed(shard, transaction.transactional_id)
-            if shard.state.transactions.get(transaction.transactional_id) is not transaction:
+            if self._known(shard, transaction.transactional_id) is not transaction:
                 return
-            await self._decide(shard, lambda: rules.fence(transaction, fresh_id, self._clock.now_ms()))
+            await self._decide(
+                shard,
+                transaction.transactional_id,
+                lambda: rules.fence(transaction, fresh_id, self._clock.now_ms()),
+            )
         except KafkaError as error:
             log.info("%s could not be aborted yet: %s", transaction.transactional_id, error)
 
@@ -265,7 +279,7 @@ class TransactionCoordinator:
     # Looking
 
     def describe(self, transactional_id: str) -> Transaction:
-        found = self._shard(transactional_id).state.transactions.get(transactional_id)
+        found = self._known(self._shard(transactional_id), transactional_id)
         if found is None:
             raise KafkaError(
                 ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"No transactional id {transactional_id} is known here."
@@ -278,18 +292,22 @@ class TransactionCoordinator:
 
     # Storing and finishing
 
-    async def _store(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
+    async def _store(
+        self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
+    ) -> Transaction:
         """Take a step and wait until it is committed; a step that changes nothing only waits."""
 
         def operation() -> Write[TransactionRecord, Transaction]:
             after = step()
-            if shard.state.transactions.get(after.transactional_id) is after:
+            if shard.state.transactions.get(transactional_id) is after:
                 return Write((), after)
-            return Write((TransactionRecord(after.transactional_id, after),), after)
+            return Write((TransactionRecord(transactional_id, after),), after)
 
-        return await shard.write(operation)
+        return await shard.write(operation, transactional_id)
 
-    async def _decide(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
+    async def _decide(
+        self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
+    ) -> Transaction:
         """Store a decision and have it carried out. One that is not confirmed in time is in the log all the same, and
         nobody can take another: it is carried out as soon as it is confirmed, whatever the reply to the client says."""
         taken: list[Transaction] = []
@@ -299,7 +317,7 @@ class TransactionCoordinator:
             return taken[0]
 
         try:
-            decided = await self._store(shard, deciding)
+            decided = await self._store(shard, transactional_id, deciding)
         except KafkaError:
             for one in taken:
                 stands = not shard.closed and shard.state.transactions.get(one.transactional_id) is one
@@ -320,7 +338,7 @@ class TransactionCoordinator:
 
     async def let_end(self, transactional_id: str) -> None:
         """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
-        known = self._shard(transactional_id).state.transactions.get(transactional_id)
+        known = self._known(self._shard(transactional_id), transactional_id)
         if known is not None and known.status.ending:
             ending = self._ending.get((self.partition_for(transactional_id), transactional_id))
             if ending is not None:
@@ -340,7 +358,7 @@ class TransactionCoordinator:
         self, shard: TransactionShard, transaction: Transaction, epoch: int, confirmed: bool
     ) -> None:
         if not confirmed:
-            await self._insist(shard, lambda: transaction)
+            await self._insist(shard, transaction.transactional_id, lambda: transaction)
             if shard.closed:
                 return
         await self._send_markers(transaction, epoch)
@@ -351,13 +369,15 @@ class TransactionCoordinator:
                 return current or transaction
             return rules.complete(transaction, self._clock.now_ms())
 
-        await self._insist(shard, step)
+        await self._insist(shard, transaction.transactional_id, step)
 
-    async def _insist(self, shard: TransactionShard, step: Callable[[], Transaction]) -> None:
+    async def _insist(
+        self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
+    ) -> None:
         """Take a step however long it takes to be confirmed, unless another coordinator goes on from here."""
         while not shard.closed:
             try:
-                await self._store(shard, step)
+                await self._store(shard, transactional_id, step)
                 return
             except KafkaError:
                 # The next coordinator finds the decision in the log and finishes.
