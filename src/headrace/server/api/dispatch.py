@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any, cast
+from functools import partial
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
@@ -23,11 +22,7 @@ class Dispatcher:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self.turn = engines.turn
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._to_begin = 0
-        """Tasks that were made in this turn of the loop and have yet to run."""
-        self._answered: list[Connection] = []
-        """Connections whose reply waits for those."""
+        self._tasks: set[asyncio.Future[Response | bytearray]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         if connection.repeated is not None and connection.repeated.serve(connection, frame):
@@ -60,62 +55,40 @@ class Dispatcher:
             result = api.handle(context, request)
         except Exception as error:
             result = self._failed(api, error)
-        if isinstance(result, Coroutine):
-            context.connection.mute()
-            # Kept while it runs: the loop itself holds tasks weakly.
-            self._tasks.add(asyncio.get_running_loop().create_task(self._finish(api, context, result)))
-            self._to_begin += 1
-        else:
-            self._reply(context, result)
-
-    async def _finish(
-        self, api: Api, context: Context, pending: Coroutine[Any, Any, Response | bytearray]
-    ) -> None:
-        self._to_begin -= 1
-        try:
-            result: Response | bytearray | None = await pending
-        except Exception as error:
-            result = self._failed(api, error)
-        finally:
-            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-        if not context.connection.transport.is_closing():  # the client may not have waited for its answer
-            self._answer(api, context, result)
-        if not self._to_begin:
-            self._send_answers()
-
-    def _answer(self, api: Api, context: Context, result: Response | bytearray | None) -> None:
-        """The reply leaves with those of the tasks that run next: a write wakes its reader, which costs more than the
-        write, and many readers are one process."""
-        connection = context.connection
-        connection.replies.gather()
-        try:
-            self._reply(context, result)
-        except Exception:
-            log.exception("the answer to %s cannot be written", api.name)
-            self._reply(context, None)
-            return
-        if not self._answered and self._to_begin:
-            # In case the last task suspends.
-            asyncio.get_running_loop().call_soon(self._send_answers)
-        self._answered.append(connection)
-
-    def _send_answers(self) -> None:
-        answered, self._answered = self._answered, []
-        for connection in answered:
-            connection.replies.release()
-        for connection in answered:
-            connection.unmute()
-
-    def _reply(self, context: Context, response: Response | bytearray | None) -> None:
-        if response is None:
+        if result is None:
             context.connection.cut(FAILED_INSIDE)
             return
-        if isinstance(response, bytearray):
-            context.reply(response)
+        if isinstance(result, Response | bytearray):
+            context.reply(_encode(context, result))
             return
-        context.reply(encode_reply(response, context.version, context.correlation_id))
+        if not isinstance(result, asyncio.Future):
+            # Kept while it runs: the loop itself holds tasks weakly.
+            result = asyncio.get_running_loop().create_task(result)
+            self._tasks.add(result)
+        context.connection.mute()
+        result.add_done_callback(partial(self._answer, api, context))
 
-    def _failed(self, api: Api, error: Exception) -> Response | None:
+    def _answer(self, api: Api, context: Context, done: asyncio.Future[Response | bytearray]) -> None:
+        """The request that muted its connection has its answer, which leaves with others of this turn."""
+        self._tasks.discard(done)
+        if done.cancelled():
+            return  # The broker stops.
+        error = done.exception()
+        result = done.result() if error is None else self._failed(api, error)
+        if context.connection.transport.is_closing():
+            return  # The client has not waited for it.
+        if result is None:
+            context.connection.cut(FAILED_INSIDE)
+            return
+        try:
+            reply = _encode(context, result)
+        except Exception:
+            log.exception("the answer to %s cannot be written", api.name)
+            context.connection.cut(FAILED_INSIDE)
+            return
+        context.reply_together(reply)
+
+    def _failed(self, api: Api, error: BaseException) -> Response | None:
         """The response that carries an error at the top, or None when this API has no place for one."""
         code = ErrorCode.UNKNOWN_SERVER_ERROR
         if isinstance(error, KafkaError):
@@ -130,3 +103,9 @@ class Dispatcher:
 
         api.load()
         connection.replies.send(encode_reply(unsupported(), 0, correlation_id))
+
+
+def _encode(context: Context, response: Response | bytearray) -> bytearray:
+    if isinstance(response, bytearray):
+        return response
+    return encode_reply(response, context.version, context.correlation_id)

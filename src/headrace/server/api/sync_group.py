@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from headrace.server.api.context import Context
 from headrace.server.api.group_client import client_of
 from headrace.server.security.operations import GROUP, Operation
@@ -17,9 +19,11 @@ from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-async def handle(context: Context, request: SyncGroupRequest) -> SyncGroupResponse:
+def handle(
+    context: Context, request: SyncGroupRequest
+) -> SyncGroupResponse | asyncio.Future[SyncGroupResponse]:
     context.require(Operation.READ, GROUP, request.group_id)
     named = request.protocol_type is not None and request.protocol_name is not None
     if context.version >= FIRST_VERSION_WITH_PROTOCOL and not named:
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    return await context.engines.groups.sync(client_of(context), request)
+    return context.engines.groups.sync(client_of(context), request)

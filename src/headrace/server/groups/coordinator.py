@@ -139,7 +139,11 @@ class GroupCoordinator:
                 return classic_members.join(state, client, group, request, respond)
             return classic_join.join(state, client, request, respond)
 
-        shard.perform(operation, _failing(future), request.group_id)
+        def done(error: KafkaError | None) -> None:
+            if error is not None:
+                respond(JoinGroupResponse(error_code=error.code, member_id=request.member_id))
+
+        shard.perform(operation, done, request.group_id)
         return future
 
     def sync(self, client: Client, request: SyncGroupRequest) -> asyncio.Future[SyncGroupResponse]:
