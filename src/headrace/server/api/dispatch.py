@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from functools import partial
+from typing import Any
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
 from headrace.server.api.registry import APIS, Api
+from headrace.server.coordinator.promise import Promise
 from headrace.server.net.connection import FAILED_INSIDE, Connection
 from headrace.wire.codec import WireError, decode
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -22,7 +25,7 @@ class Dispatcher:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self.turn = engines.turn
-        self._tasks: set[asyncio.Future[Response | bytearray]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         if connection.repeated is not None and connection.repeated.serve(connection, frame):
@@ -61,20 +64,29 @@ class Dispatcher:
         if isinstance(result, Response | bytearray):
             context.reply(_encode(context, result))
             return
-        if not isinstance(result, asyncio.Future):
-            # Kept while it runs: the loop itself holds tasks weakly.
-            result = asyncio.get_running_loop().create_task(result)
-            self._tasks.add(result)
         context.connection.mute()
-        result.add_done_callback(partial(self._answer, api, context))
+        if isinstance(result, Promise):
+            result.when_done(partial(self._answer, api, context))
+            return
+        task = asyncio.get_running_loop().create_task(self._finish(api, context, result))
+        # Kept while it runs: the loop itself holds tasks weakly.
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def _answer(self, api: Api, context: Context, done: asyncio.Future[Response | bytearray]) -> None:
+    async def _finish(
+        self, api: Api, context: Context, pending: Coroutine[Any, Any, Response | bytearray]
+    ) -> None:
+        promise: Promise[Response | bytearray] = Promise()
+        try:
+            promise.set_result(await pending)
+        except Exception as error:
+            promise.set_exception(error)
+        self._answer(api, context, promise)
+
+    def _answer(self, api: Api, context: Context, known: Promise[Response | bytearray]) -> None:
         """The request that muted its connection has its answer, which leaves with others of this turn."""
-        self._tasks.discard(done)
-        if done.cancelled():
-            return  # The broker stops.
-        error = done.exception()
-        result = done.result() if error is None else self._failed(api, error)
+        error = known.exception()
+        result = known.result() if error is None else self._failed(api, error)
         if context.connection.transport.is_closing():
             return  # The client has not waited for it.
         if result is None:
@@ -88,7 +100,7 @@ class Dispatcher:
             return
         context.reply_together(reply)
 
-    def _failed(self, api: Api, error: BaseException) -> Response | None:
+    def _failed(self, api: Api, error: Exception) -> Response | None:
         """The response that carries an error at the top, or None when this API has no place for one."""
         code = ErrorCode.UNKNOWN_SERVER_ERROR
         if isinstance(error, KafkaError):

@@ -10,18 +10,15 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from headrace.server.api.context import Context
 from headrace.server.api.group_client import client_of
+from headrace.server.coordinator.promise import Promise
 from headrace.server.security.operations import GROUP, Operation
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 
-def handle(
-    context: Context, request: JoinGroupRequest
-) -> JoinGroupResponse | asyncio.Future[JoinGroupResponse]:
+def handle(context: Context, request: JoinGroupRequest) -> JoinGroupResponse | Promise[JoinGroupResponse]:
     if context.version == 0:
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:

@@ -8,10 +8,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from headrace.server.api.context import Context
 from headrace.server.api.group_client import client_of
+from headrace.server.coordinator.promise import Promise
 from headrace.server.security.operations import GROUP, Operation
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -19,9 +18,7 @@ from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-def handle(
-    context: Context, request: SyncGroupRequest
-) -> SyncGroupResponse | asyncio.Future[SyncGroupResponse]:
+def handle(context: Context, request: SyncGroupRequest) -> SyncGroupResponse | Promise[SyncGroupResponse]:
     context.require(Operation.READ, GROUP, request.group_id)
     named = request.protocol_type is not None and request.protocol_name is not None
     if context.version >= FIRST_VERSION_WITH_PROTOCOL and not named:

@@ -11,7 +11,6 @@ first and are appended alone. So the order in the log is the order of arrival.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import struct
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from headrace.clock import Clock
 from headrace.server.coordinator.batch import OpenBatch, Queued
 from headrace.server.coordinator.confirming import Confirming, Done
 from headrace.server.coordinator.log import CoordinatorLog
+from headrace.server.coordinator.promise import Promise
 from headrace.server.coordinator.timers import Timers
 from headrace.server.coordinator.write import R, StateMachine, Write, client_error
 from headrace.server.replica.turn import Turn
@@ -124,18 +124,18 @@ class Shard(Generic[S, R]):
         scope: str | None = None,
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
-    ) -> asyncio.Future[T]:
-        """The same with the reply in a future."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    ) -> Promise[T]:
+        """The same with a promise of the reply."""
+        promise: Promise[T] = Promise()
         try:
             result = self._run(operation, scope)
         except KafkaError as error:
-            future.set_exception(error)
+            promise.set_exception(error)
         else:
-            self._submit(result, _complete(future, result.reply), scope, producer_id, producer_epoch)
-        return future
+            self._submit(result, _complete(promise, result.reply), scope, producer_id, producer_epoch)
+        return promise
 
-    def read(self, operation: Callable[[], T], scope: str) -> asyncio.Future[T]:
+    def read(self, operation: Callable[[], T], scope: str) -> Promise[T]:
         """An answer computed from the state now, given when all it rests on is committed."""
         return self.write(lambda: Write((), operation()), scope)
 
@@ -150,9 +150,9 @@ class Shard(Generic[S, R]):
 
     def end_transaction(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, committed: bool
-    ) -> asyncio.Future[ErrorCode]:
+    ) -> Promise[ErrorCode]:
         """Write the marker that ends a producer's transaction here, and make its records count or vanish."""
-        future: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+        promise: Promise[ErrorCode] = Promise()
         try:
             self.flush()
             state = self.state
@@ -166,11 +166,11 @@ class Shard(Generic[S, R]):
                 )
             )
         except KafkaError as error:
-            future.set_exception(client_error(error))
-            return future
+            promise.set_exception(client_error(error))
+            return promise
         state.end_transaction(producer_id, committed)
-        self._confirming.when_committed(self._last_offset, _complete(future, ErrorCode.NONE))
-        return future
+        self._confirming.when_committed(self._last_offset, _complete(promise, ErrorCode.NONE))
+        return promise
 
     def flush(self) -> None:
         """Append the open batch. If that fails, it fails for each of its operations."""
@@ -306,14 +306,12 @@ def _fail(batch: OpenBatch, error: KafkaError) -> None:
         operation.done(error)
 
 
-def _complete(future: asyncio.Future[T], reply: T) -> Done:
+def _complete(promise: Promise[T], reply: T) -> Done:
     def done(error: KafkaError | None) -> None:
-        if future.done():
-            return
         if error is None:
-            future.set_result(reply)
+            promise.set_result(reply)
         else:
-            future.set_exception(error)
+            promise.set_exception(error)
 
     return done
 

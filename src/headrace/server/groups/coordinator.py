@@ -1,12 +1,11 @@
 """The group coordinator of a broker: finds the shard of a group and runs the operation on it.
 
-Every method either returns the answer, raises the KafkaError to answer with, or returns a future that ends
-in one of the two. A request that is still waiting when its partition moves gets NOT_COORDINATOR.
+Every method either returns the answer, raises the KafkaError to answer with, or returns a promise of one
+of the two. A request that is still waiting when its partition moves gets NOT_COORDINATOR.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -16,6 +15,7 @@ from headrace.clock import Clock
 from headrace.server.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.server.coordinator.log import CoordinatorLog
 from headrace.server.coordinator.partitioning import partition_for
+from headrace.server.coordinator.promise import Promise
 from headrace.server.coordinator.runtime import CoordinatorRuntime
 from headrace.server.coordinator.shard import Shard
 from headrace.server.coordinator.write import Write
@@ -119,7 +119,7 @@ class GroupCoordinator:
 
     # The classic protocol
 
-    def join(self, client: Client, request: JoinGroupRequest) -> asyncio.Future[JoinGroupResponse]:
+    def join(self, client: Client, request: JoinGroupRequest) -> Promise[JoinGroupResponse]:
         shard = self._member_shard(request.group_id)
         config = self.config
         if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
@@ -130,8 +130,8 @@ class GroupCoordinator:
                 f"{config.max_session_timeout_ms} of the broker.",
             )
         state = shard.state
-        future: asyncio.Future[JoinGroupResponse] = asyncio.get_running_loop().create_future()
-        respond = _responder(future)
+        promise: Promise[JoinGroupResponse] = Promise()
+        respond = promise.set_result
 
         def operation() -> Write[GroupRecord, None]:
             group = state.groups.get(request.group_id)
@@ -144,13 +144,13 @@ class GroupCoordinator:
                 respond(JoinGroupResponse(error_code=error.code, member_id=request.member_id))
 
         shard.perform(operation, done, request.group_id)
-        return future
+        return promise
 
-    def sync(self, client: Client, request: SyncGroupRequest) -> asyncio.Future[SyncGroupResponse]:
+    def sync(self, client: Client, request: SyncGroupRequest) -> Promise[SyncGroupResponse]:
         shard = self._member_shard(request.group_id)
         state = shard.state
-        future: asyncio.Future[SyncGroupResponse] = asyncio.get_running_loop().create_future()
-        respond = _responder(future)
+        promise: Promise[SyncGroupResponse] = Promise()
+        respond = promise.set_result
 
         def operation() -> Write[GroupRecord, None]:
             group = _group_of_member(state, request.group_id)
@@ -158,8 +158,8 @@ class GroupCoordinator:
                 return classic_sync.sync(state, group, request, respond)
             return classic_members.sync(state, group, request, respond)
 
-        shard.perform(operation, _failing(future), request.group_id)
-        return future
+        shard.perform(operation, _failing(promise), request.group_id)
+        return promise
 
     def heartbeat(self, client: Client, request: HeartbeatRequest) -> HeartbeatResponse:
         """Nothing of it is stored, so the answer needs no waiting."""
@@ -174,7 +174,7 @@ class GroupCoordinator:
             return classic_heartbeat.heartbeat(state, group, request)
         return classic_members.heartbeat(state, group, request)
 
-    def leave(self, client: Client, request: LeaveGroupRequest) -> asyncio.Future[LeaveGroupResponse]:
+    def leave(self, client: Client, request: LeaveGroupRequest) -> Promise[LeaveGroupResponse]:
         shard = self._member_shard(request.group_id)
         state = shard.state
 
@@ -190,7 +190,7 @@ class GroupCoordinator:
 
     def consumer_heartbeat(
         self, client: Client, request: ConsumerGroupHeartbeatRequest
-    ) -> asyncio.Future[ConsumerGroupHeartbeatResponse]:
+    ) -> Promise[ConsumerGroupHeartbeatResponse]:
         shard = self._shard(request.group_id)
         state = shard.state
         return shard.write(lambda: consumer_heartbeat.heartbeat(state, client, request), request.group_id)
@@ -227,7 +227,7 @@ class GroupCoordinator:
 
     def commit_transactional(
         self, client: Client, request: TxnOffsetCommitRequest
-    ) -> asyncio.Future[TxnOffsetCommitResponse]:
+    ) -> Promise[TxnOffsetCommitResponse]:
         """Offsets as part of a transaction: they count from the moment its commit marker is written."""
         shard = self._member_shard(request.group_id)
         state = shard.state
@@ -245,19 +245,19 @@ class GroupCoordinator:
         producer_epoch: int,
         coordinator_epoch: int,
         committed: bool,
-    ) -> asyncio.Future[ErrorCode]:
+    ) -> Promise[ErrorCode]:
         """Write a transaction's marker into a partition of `__consumer_offsets`."""
         shard = self._runtime.shard(partition)
         return shard.end_transaction(producer_id, producer_epoch, coordinator_epoch, committed)
 
     def fetch_offsets(
         self, request: OffsetFetchRequestGroup, require_stable: bool
-    ) -> asyncio.Future[OffsetFetchResponseGroup]:
+    ) -> Promise[OffsetFetchResponseGroup]:
         shard = self._shard(request.group_id)
         state = shard.state
         return shard.read(lambda: offset_fetch.fetch(state, request, require_stable), request.group_id)
 
-    def delete_offsets(self, request: OffsetDeleteRequest) -> asyncio.Future[OffsetDeleteResponse]:
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Promise[OffsetDeleteResponse]:
         shard = self._member_shard(request.group_id)
         state = shard.state
         return shard.write(lambda: offset_delete.delete_offsets(state, request), request.group_id)
@@ -275,7 +275,7 @@ class GroupCoordinator:
     def describe(self, group_id: str, version: int) -> DescribedGroup:
         return administration.describe_classic(self._shard(group_id).state, group_id, version)
 
-    def delete(self, group_id: str) -> asyncio.Future[DeletableGroupResult]:
+    def delete(self, group_id: str) -> Promise[DeletableGroupResult]:
         shard = self._shard(group_id)
         state = shard.state
         return shard.write(lambda: administration.delete_group(state, group_id), group_id)
@@ -288,20 +288,12 @@ def _group_of_member(state: GroupState, group_id: str) -> Group:
     return group
 
 
-def _responder(future: asyncio.Future[T]) -> Callable[[T], None]:
-    def respond(response: T) -> None:
-        if not future.done():
-            future.set_result(response)
-
-    return respond
-
-
-def _failing(future: asyncio.Future[T]) -> Callable[[KafkaError | None], None]:
-    """For operations that answer by themselves: only their failure ends the future."""
+def _failing(promise: Promise[T]) -> Callable[[KafkaError | None], None]:
+    """For operations that answer by themselves: only their failure ends the promise."""
 
     def done(error: KafkaError | None) -> None:
-        if error is not None and not future.done():
-            future.set_exception(error)
+        if error is not None:
+            promise.set_exception(error)
 
     return done
 
