@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Coroutine
 from functools import partial
-from typing import Any
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
 from headrace.server.api.registry import APIS, Api
-from headrace.server.coordinator.promise import Promise
+from headrace.server.coordinator.promise import Promise, run
 from headrace.server.net.connection import FAILED_INSIDE, Connection
 from headrace.wire.codec import WireError, decode
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -25,7 +22,6 @@ class Dispatcher:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self.turn = engines.turn
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         if connection.repeated is not None and connection.repeated.serve(connection, frame):
@@ -65,23 +61,8 @@ class Dispatcher:
             context.reply(_encode(context, result))
             return
         context.connection.mute()
-        if isinstance(result, Promise):
-            result.when_done(partial(self._answer, api, context))
-            return
-        task = asyncio.get_running_loop().create_task(self._finish(api, context, result))
-        # Kept while it runs: the loop itself holds tasks weakly.
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _finish(
-        self, api: Api, context: Context, pending: Coroutine[Any, Any, Response | bytearray]
-    ) -> None:
-        promise: Promise[Response | bytearray] = Promise()
-        try:
-            promise.set_result(await pending)
-        except Exception as error:
-            promise.set_exception(error)
-        self._answer(api, context, promise)
+        promise = result if isinstance(result, Promise) else run(result)
+        promise.when_done(partial(self._answer, api, context))
 
     def _answer(self, api: Api, context: Context, known: Promise[Response | bytearray]) -> None:
         """The request that muted its connection has its answer, which leaves with others of this turn."""

@@ -4,11 +4,14 @@ the replies which wait for it leave in that turn."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from typing import Generic, TypeVar, cast
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+_running: set[asyncio.Task[None]] = set()
+"""Kept while they run: the loop itself holds tasks weakly."""
 
 
 class Promise(Generic[T]):
@@ -76,3 +79,21 @@ class Promise(Generic[T]):
             self.when_done(lambda _: None if known.done() else known.set_result(None))
             yield from known
         return self.result()
+
+
+def run(work: Coroutine[Any, Any, T]) -> Promise[T]:
+    """Start a task; the promise of its result. One that is cancelled leaves it open."""
+    promise: Promise[T] = Promise()
+
+    async def finish() -> None:
+        try:
+            value = await work
+        except Exception as error:
+            promise.set_exception(error)
+        else:
+            promise.set_result(value)
+
+    task = asyncio.get_running_loop().create_task(finish())
+    _running.add(task)
+    task.add_done_callback(_running.discard)
+    return promise

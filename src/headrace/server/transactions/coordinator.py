@@ -13,12 +13,14 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 from headrace.clock import Clock
 from headrace.server.cluster.internal_topics import TRANSACTION_STATE
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.coordinator.log import CoordinatorLog
 from headrace.server.coordinator.partitioning import partition_for
+from headrace.server.coordinator.promise import Promise, run
 from headrace.server.coordinator.runtime import CoordinatorRuntime
 from headrace.server.coordinator.shard import Shard
 from headrace.server.coordinator.write import Write
@@ -35,6 +37,7 @@ FORGOTTEN_AT_ONCE = 500
 MARKERS_SECONDS = 0.1
 """How long a request for the next transaction waits for the last one's markers, before the client has to ask again."""
 
+T = TypeVar("T")
 TransactionShard = Shard[TransactionState, TransactionRecord]
 SendMarkers = Callable[[Transaction, int], Awaitable[None]]
 """(transaction, coordinator epoch): returns when every partition of the transaction has its marker."""
@@ -173,9 +176,12 @@ class TransactionCoordinator:
         initialised = await self._store(shard, transactional_id, step)
         return initialised.producer_id, initialised.producer_epoch
 
-    async def _id_if_needed(self, shard: TransactionShard, transactional_id: str) -> int:
+    def _needs_id(self, shard: TransactionShard, transactional_id: str) -> bool:
         known = self._known(shard, transactional_id)
-        if known is None or known.epoch_exhausted:
+        return known is None or known.epoch_exhausted
+
+    async def _id_if_needed(self, shard: TransactionShard, transactional_id: str) -> int:
+        if self._needs_id(shard, transactional_id):
             return await self._new_producer_id()
         return NO_PRODUCER_ID
 
@@ -193,30 +199,31 @@ class TransactionCoordinator:
             shard, current.transactional_id, lambda: rules.fence(current, fresh_id, self._clock.now_ms())
         )
 
-    async def add_partitions(
+    def add_partitions(
         self,
         transactional_id: str,
         producer_id: int,
         epoch: int,
         partitions: Iterable[TopicPartition],
         client_version: int = 0,
-    ) -> None:
+    ) -> Promise[Transaction]:
+        def add() -> Promise[Transaction]:
+            shard = self._shard(transactional_id)
+            return self._store(
+                shard,
+                transactional_id,
+                lambda: rules.add_partitions(
+                    shard.state.transactions.get(transactional_id),
+                    producer_id,
+                    epoch,
+                    partitions,
+                    client_version,
+                    self._clock.now_ms(),
+                ),
+            )
+
         # A write that enlists itself does not wait: the last marker voids the guard it holds, and it must begin anew.
-        if client_version < 2:
-            await self.let_end(transactional_id)
-        shard = self._shard(transactional_id)
-        await self._store(
-            shard,
-            transactional_id,
-            lambda: rules.add_partitions(
-                shard.state.transactions.get(transactional_id),
-                producer_id,
-                epoch,
-                partitions,
-                client_version,
-                self._clock.now_ms(),
-            ),
-        )
+        return self._after_last(transactional_id, add) if client_version < 2 else _attempt(add)
 
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
@@ -224,22 +231,30 @@ class TransactionCoordinator:
         known = self._known(self._shard(transactional_id), transactional_id)
         return {each: rules.verify(known, producer_id, epoch, each) for each in partitions}
 
-    async def end(
+    def end(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool, client_version: int
-    ) -> tuple[int, int]:
+    ) -> Promise[tuple[int, int]]:
         """Decide the transaction; the id and epoch the producer goes on with."""
-        await self.let_end(transactional_id)
-        shard = self._shard(transactional_id)
-        fresh_id = NO_PRODUCER_ID
-        if client_version >= 2:
-            fresh_id = await self._id_if_needed(shard, transactional_id)
 
-        def step() -> Transaction:
-            known = shard.state.transactions.get(transactional_id)
-            now = self._clock.now_ms()
-            return rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
+        def end(shard: TransactionShard, fresh_id: int) -> Promise[tuple[int, int]]:
+            def step() -> Transaction:
+                known = shard.state.transactions.get(transactional_id)
+                now = self._clock.now_ms()
+                return rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
 
-        return rules.answer_to_end(await self._decide(shard, transactional_id, step))
+            decided = self._decide(shard, transactional_id, step)
+            return decided.then(lambda known: rules.answer_to_end(known.result()))
+
+        async def end_with_new_id(shard: TransactionShard) -> tuple[int, int]:
+            return await end(shard, await self._id_if_needed(shard, transactional_id))
+
+        def begin() -> Promise[tuple[int, int]]:
+            shard = self._shard(transactional_id)
+            if client_version >= 2 and self._needs_id(shard, transactional_id):
+                return run(end_with_new_id(shard))
+            return end(shard, NO_PRODUCER_ID)
+
+        return self._after_last(transactional_id, begin)
 
     async def abort_overdue(self) -> None:
         """Abort transactions that have been open longer than their timeout."""
@@ -292,10 +307,10 @@ class TransactionCoordinator:
 
     # Storing and finishing
 
-    async def _store(
+    def _store(
         self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
-    ) -> Transaction:
-        """Take a step and wait until it is committed; a step that changes nothing only waits."""
+    ) -> Promise[Transaction]:
+        """Take a step, which is known when it is committed; so is one that changes nothing."""
 
         def operation() -> Write[TransactionRecord, Transaction]:
             after = step()
@@ -303,11 +318,11 @@ class TransactionCoordinator:
                 return Write((), after)
             return Write((TransactionRecord(transactional_id, after),), after)
 
-        return await shard.write(operation, transactional_id)
+        return shard.write(operation, transactional_id)
 
-    async def _decide(
+    def _decide(
         self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
-    ) -> Transaction:
+    ) -> Promise[Transaction]:
         """Store a decision and have it carried out. One that is not confirmed in time is in the log all the same, and
         nobody can take another: it is carried out as soon as it is confirmed, whatever the reply to the client says."""
         taken: list[Transaction] = []
@@ -316,17 +331,18 @@ class TransactionCoordinator:
             taken.append(step())
             return taken[0]
 
-        try:
-            decided = await self._store(shard, transactional_id, deciding)
-        except KafkaError:
-            for one in taken:
-                stands = not shard.closed and shard.state.transactions.get(one.transactional_id) is one
+        def carry_out(decision: Promise[Transaction]) -> None:
+            confirmed = decision.exception() is None
+            for one in [decision.result()] if confirmed else taken:
+                stands = confirmed or (
+                    not shard.closed and shard.state.transactions.get(transactional_id) is one
+                )
                 if stands and one.status.ending:
-                    self._finish(shard, one, confirmed=False)
-            raise
-        if decided.status.ending:
-            self._finish(shard, decided)
-        return decided
+                    self._finish(shard, one, confirmed)
+
+        stored = self._store(shard, transactional_id, deciding)
+        stored.when_done(carry_out)
+        return stored
 
     def _finish(self, shard: TransactionShard, transaction: Transaction, confirmed: bool = True) -> None:
         """Send the markers of a decided transaction, then store that it is complete."""
@@ -335,6 +351,17 @@ class TransactionCoordinator:
         self._ending[key] = asyncio.get_running_loop().create_task(
             self._complete(shard, transaction, key, confirmed)
         )
+
+    def _after_last(self, transactional_id: str, step: Callable[[], Promise[T]]) -> Promise[T]:
+        """Take a step now, or a little later if the last transaction is just being ended."""
+
+        async def wait() -> T:
+            await self.let_end(transactional_id)
+            return await step()
+
+        if (self.partition_for(transactional_id), transactional_id) in self._ending:
+            return run(wait())
+        return _attempt(step)
 
     async def let_end(self, transactional_id: str) -> None:
         """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
@@ -383,6 +410,15 @@ class TransactionCoordinator:
                 # The next coordinator finds the decision in the log and finishes.
                 if not shard.closed:
                     await self._clock.sleep(0.1)
+
+
+def _attempt(step: Callable[[], Promise[T]]) -> Promise[T]:
+    try:
+        return step()
+    except KafkaError as error:
+        failed: Promise[T] = Promise()
+        failed.set_exception(error)
+        return failed
 
 
 def _forget_some(shard: TransactionShard, oldest: int) -> Write[TransactionRecord, int]:
