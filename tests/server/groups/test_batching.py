@@ -81,9 +81,7 @@ STEPS = st.one_of(
     st.tuples(st.just("delete_offsets"), st.fixed_dictionaries({"group": GROUPS})),
     st.tuples(
         st.just("commit_transactional"),
-        st.fixed_dictionaries(
-            {"group": GROUPS, "producer": st.integers(1, 2), "offset": st.integers(0, 99)}
-        ),
+        st.fixed_dictionaries({"group": GROUPS, "producer": st.integers(1, 2), "offset": st.integers(0, 99)}),
     ),
     st.tuples(
         st.just("end_transaction"),
