@@ -43,6 +43,7 @@ from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.replication import Replication
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.strays import settle_strays
+from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import AllowAll, Authorizer
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
 from headrace.server.transactions.attach import attach_transactions
@@ -242,11 +243,19 @@ class Node:
 
     async def _serve(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
         undo = self._undo
-        self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk)
+        turn = Turn()
+        self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk, turn)
         undo.callback(self.groups.close)
         producer_ids = ProducerIds(self.cluster)
         self.transactions = attach_transactions(
-            self.config, self.clock, self.replicas, self.groups, self.peers, producer_ids.next, self._disk
+            self.config,
+            self.clock,
+            self.replicas,
+            self.groups,
+            self.peers,
+            producer_ids.next,
+            self._disk,
+            turn,
         )
         undo.callback(self.transactions.coordinator.close)
         self.engines = Engines(
@@ -261,6 +270,7 @@ class Node:
             producer_ids,
             self.groups,
             self.transactions,
+            turn,
             self._authorizer,
         )
         config = self.cluster.config

@@ -12,6 +12,7 @@ from headrace.server.cluster.internal_topics import TRANSACTION_STATE
 from headrace.server.coordinator import runtime as runtime_module
 from headrace.server.coordinator.leader_log import LeaderLog
 from headrace.server.log.partition import PartitionLog
+from headrace.server.replica.turn import Turn
 from headrace.server.transactions import coordinator as coordinator_module
 from headrace.server.transactions import rules
 from headrace.server.transactions.coordinator import TransactionConfig, TransactionCoordinator
@@ -40,7 +41,7 @@ class Harness:
         ]
         config = TransactionConfig(2, 900_000, 10_000, 604_800_000, 3_600_000, 5_000)
         self.coordinator = TransactionCoordinator(
-            config, self.clock, lambda: 2, self._next_id, self._send_markers
+            config, self.clock, lambda: 2, self._next_id, self._send_markers, Turn()
         )
 
     async def _next_id(self):
@@ -94,8 +95,11 @@ async def test_overdue_transactions_are_aborted_although_a_partition_is_handed_o
 
 async def unconfirmed(harness, step):
     """Run a step whose record is written, and committed only after its time is over."""
+    log = harness.partitions[0].log
+    end = log.log_end_offset
     task = asyncio.ensure_future(step)
-    await asyncio.sleep(0)
+    while log.log_end_offset == end:  # noqa: ASYNC110  a turn of the loop is too short for the disk
+        await asyncio.sleep(0)
     harness.clock.advance(6)
     with pytest.raises(KafkaError) as refused:
         await task

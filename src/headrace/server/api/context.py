@@ -35,6 +35,11 @@ class Context:
         if self._take_turn():
             self.connection.replies.send(data)
 
+    def reply_together(self, data: bytes | bytearray) -> None:
+        """Answer a request that muted its connection, with all that are answered in this turn."""
+        if self._take_turn():
+            self.engines.outbox.put(self.connection, data)
+
     def reply_parts(self, parts: Sequence[Part]) -> None:
         """The same with slices of log files."""
         if self._take_turn():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any, cast
+from functools import partial
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
 from headrace.server.api.registry import APIS, Api
+from headrace.server.coordinator.promise import Promise, run
 from headrace.server.net.connection import FAILED_INSIDE, Connection
 from headrace.wire.codec import WireError, decode
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -23,13 +22,10 @@ class Dispatcher:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self.turn = engines.turn
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._to_begin = 0
-        """Tasks created in this iteration of the loop that have not run yet."""
-        self._answered: list[Connection] = []
-        """Connections whose reply waits for those tasks."""
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        if connection.repeated is not None and connection.repeated.serve(connection, frame):
+            return
         key, version, correlation_id = read_request_start(frame)
         api = APIS.get(key)
         if api is None:
@@ -58,60 +54,32 @@ class Dispatcher:
             result = api.handle(context, request)
         except Exception as error:
             result = self._failed(api, error)
-        if isinstance(result, Coroutine):
-            context.connection.mute()
-            # Keep a reference while it runs: the loop holds tasks only weakly.
-            self._tasks.add(asyncio.get_running_loop().create_task(self._finish(api, context, result)))
-            self._to_begin += 1
-        else:
-            self._reply(context, result)
-
-    async def _finish(
-        self, api: Api, context: Context, pending: Coroutine[Any, Any, Response | bytearray]
-    ) -> None:
-        self._to_begin -= 1
-        try:
-            result: Response | bytearray | None = await pending
-        except Exception as error:
-            result = self._failed(api, error)
-        finally:
-            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-        if not context.connection.transport.is_closing():  # the client may not have waited for its answer
-            self._answer(api, context, result)
-        if not self._to_begin:
-            self._send_answers()
-
-    def _answer(self, api: Api, context: Context, result: Response | bytearray | None) -> None:
-        """Send the reply together with those of the tasks that run next: a write wakes its reader, which costs more than the
-        write, and many connections belong to one process."""
-        connection = context.connection
-        connection.replies.gather()
-        try:
-            self._reply(context, result)
-        except Exception:
-            log.exception("the answer to %s cannot be written", api.name)
-            self._reply(context, None)
-            return
-        if not self._answered and self._to_begin:
-            # In case the last task suspends.
-            asyncio.get_running_loop().call_soon(self._send_answers)
-        self._answered.append(connection)
-
-    def _send_answers(self) -> None:
-        answered, self._answered = self._answered, []
-        for connection in answered:
-            connection.replies.release()
-        for connection in answered:
-            connection.unmute()
-
-    def _reply(self, context: Context, response: Response | bytearray | None) -> None:
-        if response is None:
+        if result is None:
             context.connection.cut(FAILED_INSIDE)
             return
-        if isinstance(response, bytearray):
-            context.reply(response)
+        if isinstance(result, Response | bytearray):
+            context.reply(_encode(context, result))
             return
-        context.reply(encode_reply(response, context.version, context.correlation_id))
+        context.connection.mute()
+        promise = result if isinstance(result, Promise) else run(result)
+        promise.when_done(partial(self._answer, api, context))
+
+    def _answer(self, api: Api, context: Context, known: Promise[Response | bytearray]) -> None:
+        """The request that muted its connection has its answer, which leaves with others of this turn."""
+        error = known.exception()
+        result = known.result() if error is None else self._failed(api, error)
+        if context.connection.transport.is_closing():
+            return  # The client has not waited for it.
+        if result is None:
+            context.connection.cut(FAILED_INSIDE)
+            return
+        try:
+            reply = _encode(context, result)
+        except Exception:
+            log.exception("the answer to %s cannot be written", api.name)
+            context.connection.cut(FAILED_INSIDE)
+            return
+        context.reply_together(reply)
 
     def _failed(self, api: Api, error: Exception) -> Response | None:
         """The response that carries an error at the top, or None when this API has no place for one."""
@@ -128,3 +96,9 @@ class Dispatcher:
 
         api.load()
         connection.replies.send(encode_reply(unsupported(), 0, correlation_id))
+
+
+def _encode(context: Context, response: Response | bytearray) -> bytearray:
+    if isinstance(response, bytearray):
+        return response
+    return encode_reply(response, context.version, context.correlation_id)

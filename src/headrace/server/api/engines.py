@@ -13,6 +13,7 @@ from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.manager import LogManager
+from headrace.server.net.outbox import Outbox
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.turn import Turn
@@ -34,14 +35,16 @@ class Engines:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     transactions: Transactions
+    turn: Turn
     authorizer: Authorizer = field(default_factory=AllowAll)
     guarded: bool = field(init=False)
-    """Whether the authorizer has to be asked; False when it allows everything."""
-    turn: Turn = field(default_factory=Turn)
+    """Whether the authorizer has to be asked: not where it allows all."""
+    outbox: Outbox = field(init=False)
     encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
     """The encoded topics of Metadata replies."""
 
     def __post_init__(self) -> None:
+        self.outbox = Outbox(self.turn)
         self.guarded = not isinstance(self.authorizer, AllowAll)
 
     @property

@@ -3,7 +3,7 @@ in this package handles it, with the messages of the same name in `wire/messages
 
 A handler module has one of two functions:
 - `handle(context, request)` takes the decoded request and returns the response (or a whole reply frame), or a
-  coroutine that will; the connection serves nothing else until then.
+  coroutine or a promise that will; the connection serves nothing else until then.
 - `handle_frame(context, frame, position)` reads the frame itself and sends its own reply (Produce, Fetch, OffsetCommit).
 """
 

@@ -29,6 +29,10 @@ class LeaderLog:
     def high_watermark(self) -> int:
         return self._partition.log.high_watermark
 
+    @property
+    def largest_batch(self) -> int:
+        return self._partition.log.config.max_message_bytes
+
     def append(self, batch: bytearray) -> int:
         return self._partition.append(memoryview(batch), AppendOrigin.COORDINATOR, acks=-1).last_offset
 

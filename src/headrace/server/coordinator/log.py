@@ -24,6 +24,11 @@ class CoordinatorLog(Protocol):
         """Everything below it is on every in-sync replica."""
         ...
 
+    @property
+    def largest_batch(self) -> int:
+        """In bytes; a larger one is refused."""
+        ...
+
     def append(self, batch: bytearray) -> int:
         """Append one batch as leader, all in-sync replicas required; returns the offset of its last record."""
         ...

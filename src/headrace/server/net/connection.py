@@ -59,6 +59,14 @@ class Listener(Protocol):
     def monotonic(self) -> float: ...
 
 
+class Repeated(Protocol):
+    """A request that a connection is likely to send again, ready to be served without being decoded."""
+
+    def serve(self, connection: Connection, frame: memoryview) -> bool:
+        """Whether the frame is that request again, and served."""
+        ...
+
+
 class _Serving(Enum):
     """What happens to the frames in the buffer."""
 
@@ -81,6 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         "muted",
         "peer_host",
         "principal",
+        "repeated",
         "replies",
         "serve",
         "share",
@@ -100,6 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         self.share = Share(listener.fairness)
         self.muted = False
         self.principal = ANONYMOUS
+        self.repeated: Repeated | None = None
         self.serve: Callable[[Connection, memoryview], None] = listener.dispatch
         """Serves each frame. A connection that has to log in first has another one until it has done so."""
         self.max_frame = listener.max_request_bytes
@@ -129,6 +139,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.muted = True
+        self.repeated = None
         self.replies.close()
         self._listener.budget.give_back(self)
         self._listener.closed(self)

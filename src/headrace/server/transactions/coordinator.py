@@ -13,15 +13,18 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 from headrace.clock import Clock
 from headrace.server.cluster.internal_topics import TRANSACTION_STATE
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.coordinator.log import CoordinatorLog
 from headrace.server.coordinator.partitioning import partition_for
+from headrace.server.coordinator.promise import Promise, run
 from headrace.server.coordinator.runtime import CoordinatorRuntime
 from headrace.server.coordinator.shard import Shard
 from headrace.server.coordinator.write import Write
+from headrace.server.replica.turn import Turn
 from headrace.server.transactions import rules
 from headrace.server.transactions.metadata import NO_PRODUCER_ID, Status, TopicPartition, Transaction
 from headrace.server.transactions.records import FLEXIBLE, TransactionRecord
@@ -34,6 +37,7 @@ FORGOTTEN_AT_ONCE = 500
 MARKERS_SECONDS = 0.1
 """How long a request for the next transaction waits for the last one's markers before the client has to retry."""
 
+T = TypeVar("T")
 TransactionShard = Shard[TransactionState, TransactionRecord]
 SendMarkers = Callable[[Transaction, int], Awaitable[None]]
 """(transaction, coordinator epoch): returns when every partition of the transaction has its marker."""
@@ -68,6 +72,7 @@ class TransactionCoordinator:
         partition_count: Callable[[], int | None],
         new_producer_id: Callable[[], Awaitable[int]],
         send_markers: SendMarkers,
+        turn: Turn,
         record_version: Callable[[], int] = lambda: FLEXIBLE,
     ) -> None:
         self._config = config
@@ -79,7 +84,7 @@ class TransactionCoordinator:
         self._epochs: dict[int, int] = {}
         self._ending: dict[tuple[int, str], asyncio.Task[None]] = {}
         self._runtime: CoordinatorRuntime[TransactionState, TransactionRecord] = CoordinatorRuntime(
-            TRANSACTION_STATE, self._new_state, clock, config.commit_timeout_ms
+            TRANSACTION_STATE, self._new_state, clock, turn, config.commit_timeout_ms
         )
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -132,6 +137,11 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id must not be empty.")
         return self._runtime.shard(self.partition_for(transactional_id))
 
+    def _known(self, shard: TransactionShard, transactional_id: str) -> Transaction | None:
+        """As the last step left it, which may still be in the open batch."""
+        shard.settle(transactional_id)
+        return shard.state.transactions.get(transactional_id)
+
     # Steps
 
     async def init_producer_id(
@@ -148,7 +158,7 @@ class TransactionCoordinator:
         await self.wait_for_ending(transactional_id)
         shard = self._shard(transactional_id)
         fresh_id = await self._id_if_needed(shard, transactional_id)
-        current = shard.state.transactions.get(transactional_id)
+        current = self._known(shard, transactional_id)
         if current is not None and current.status is Status.ONGOING:
             await self._fence(shard, current, expected, fresh_id)
             raise rules.busy()
@@ -163,12 +173,15 @@ class TransactionCoordinator:
                 self._clock.now_ms(),
             )
 
-        initialised = await self._store(shard, step)
+        initialised = await self._store(shard, transactional_id, step)
         return initialised.producer_id, initialised.producer_epoch
 
+    def _needs_id(self, shard: TransactionShard, transactional_id: str) -> bool:
+        known = self._known(shard, transactional_id)
+        return known is None or known.epoch_exhausted
+
     async def _id_if_needed(self, shard: TransactionShard, transactional_id: str) -> int:
-        known = shard.state.transactions.get(transactional_id)
-        if known is None or known.epoch_exhausted:
+        if self._needs_id(shard, transactional_id):
             return await self._new_producer_id()
         return NO_PRODUCER_ID
 
@@ -182,55 +195,66 @@ class TransactionCoordinator:
             current.producer_epoch,
         ):
             raise rules.fenced()
-        await self._decide(shard, lambda: rules.fence(current, fresh_id, self._clock.now_ms()))
+        await self._decide(
+            shard, current.transactional_id, lambda: rules.fence(current, fresh_id, self._clock.now_ms())
+        )
 
-    async def add_partitions(
+    def add_partitions(
         self,
         transactional_id: str,
         producer_id: int,
         epoch: int,
         partitions: Iterable[TopicPartition],
         client_version: int = 0,
-    ) -> None:
-        # A write that adds its own partition does not wait: the last marker invalidates its guard, and it has to start
-        # over.
-        if client_version < 2:
-            await self.wait_for_ending(transactional_id)
-        shard = self._shard(transactional_id)
-        await self._store(
-            shard,
-            lambda: rules.add_partitions(
-                shard.state.transactions.get(transactional_id),
-                producer_id,
-                epoch,
-                partitions,
-                client_version,
-                self._clock.now_ms(),
-            ),
-        )
+    ) -> Promise[Transaction]:
+        def add() -> Promise[Transaction]:
+            shard = self._shard(transactional_id)
+            return self._store(
+                shard,
+                transactional_id,
+                lambda: rules.add_partitions(
+                    shard.state.transactions.get(transactional_id),
+                    producer_id,
+                    epoch,
+                    partitions,
+                    client_version,
+                    self._clock.now_ms(),
+                ),
+            )
+
+        # A write that enlists itself does not wait: the last marker voids the guard it holds, and it must begin anew.
+        return self._after_last(transactional_id, add) if client_version < 2 else _attempt(add)
 
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        known = self._shard(transactional_id).state.transactions.get(transactional_id)
+        known = self._known(self._shard(transactional_id), transactional_id)
         return {each: rules.verify(known, producer_id, epoch, each) for each in partitions}
 
-    async def end(
+    def end(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool, client_version: int
-    ) -> tuple[int, int]:
+    ) -> Promise[tuple[int, int]]:
         """Decide the transaction; the id and epoch the producer goes on with."""
-        await self.wait_for_ending(transactional_id)
-        shard = self._shard(transactional_id)
-        fresh_id = NO_PRODUCER_ID
-        if client_version >= 2:
-            fresh_id = await self._id_if_needed(shard, transactional_id)
 
-        def step() -> Transaction:
-            known = shard.state.transactions.get(transactional_id)
-            now = self._clock.now_ms()
-            return rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
+        def end(shard: TransactionShard, fresh_id: int) -> Promise[tuple[int, int]]:
+            def step() -> Transaction:
+                known = shard.state.transactions.get(transactional_id)
+                now = self._clock.now_ms()
+                return rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
 
-        return rules.answer_to_end(await self._decide(shard, step))
+            decided = self._decide(shard, transactional_id, step)
+            return decided.then(lambda known: rules.answer_to_end(known.result()))
+
+        async def end_with_new_id(shard: TransactionShard) -> tuple[int, int]:
+            return await end(shard, await self._id_if_needed(shard, transactional_id))
+
+        def begin() -> Promise[tuple[int, int]]:
+            shard = self._shard(transactional_id)
+            if client_version >= 2 and self._needs_id(shard, transactional_id):
+                return run(end_with_new_id(shard))
+            return end(shard, NO_PRODUCER_ID)
+
+        return self._after_last(transactional_id, begin)
 
     async def abort_overdue(self) -> None:
         """Abort transactions that have been open longer than their timeout."""
@@ -247,9 +271,13 @@ class TransactionCoordinator:
         log.info("%s was open longer than its timeout and is aborted", transaction.transactional_id)
         try:
             fresh_id = await self._id_if_needed(shard, transaction.transactional_id)
-            if shard.state.transactions.get(transaction.transactional_id) is not transaction:
+            if self._known(shard, transaction.transactional_id) is not transaction:
                 return
-            await self._decide(shard, lambda: rules.fence(transaction, fresh_id, self._clock.now_ms()))
+            await self._decide(
+                shard,
+                transaction.transactional_id,
+                lambda: rules.fence(transaction, fresh_id, self._clock.now_ms()),
+            )
         except KafkaError as error:
             log.info("%s could not be aborted yet: %s", transaction.transactional_id, error)
 
@@ -266,7 +294,7 @@ class TransactionCoordinator:
     # Looking
 
     def describe(self, transactional_id: str) -> Transaction:
-        found = self._shard(transactional_id).state.transactions.get(transactional_id)
+        found = self._known(self._shard(transactional_id), transactional_id)
         if found is None:
             raise KafkaError(
                 ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"No transactional id {transactional_id} is known here."
@@ -279,37 +307,42 @@ class TransactionCoordinator:
 
     # Storing and finishing
 
-    async def _store(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
-        """Take a step and wait until it is committed; a step that changes nothing only waits."""
+    def _store(
+        self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
+    ) -> Promise[Transaction]:
+        """Take a step, which is known when it is committed; so is one that changes nothing."""
 
         def operation() -> Write[TransactionRecord, Transaction]:
             after = step()
-            if shard.state.transactions.get(after.transactional_id) is after:
+            if shard.state.transactions.get(transactional_id) is after:
                 return Write((), after)
-            return Write((TransactionRecord(after.transactional_id, after),), after)
+            return Write((TransactionRecord(transactional_id, after),), after)
 
-        return await shard.write(operation)
+        return shard.write(operation, transactional_id)
 
-    async def _decide(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
-        """Store a decision and have it carried out. A decision that is not committed in time is still in the log and cannot
-        be replaced: it is carried out as soon as it is committed, whatever the reply to the client was."""
+    def _decide(
+        self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
+    ) -> Promise[Transaction]:
+        """Store a decision and have it carried out. One that is not confirmed in time is in the log all the same, and
+        nobody can take another: it is carried out as soon as it is confirmed, whatever the reply to the client says."""
         taken: list[Transaction] = []
 
         def deciding() -> Transaction:
             taken.append(step())
             return taken[0]
 
-        try:
-            decided = await self._store(shard, deciding)
-        except KafkaError:
-            for one in taken:
-                stands = not shard.closed and shard.state.transactions.get(one.transactional_id) is one
+        def carry_out(decision: Promise[Transaction]) -> None:
+            confirmed = decision.exception() is None
+            for one in [decision.result()] if confirmed else taken:
+                stands = confirmed or (
+                    not shard.closed and shard.state.transactions.get(transactional_id) is one
+                )
                 if stands and one.status.ending:
-                    self._finish(shard, one, confirmed=False)
-            raise
-        if decided.status.ending:
-            self._finish(shard, decided)
-        return decided
+                    self._finish(shard, one, confirmed)
+
+        stored = self._store(shard, transactional_id, deciding)
+        stored.when_done(carry_out)
+        return stored
 
     def _finish(self, shard: TransactionShard, transaction: Transaction, confirmed: bool = True) -> None:
         """Send the markers of a decided transaction, then store that it is complete."""
@@ -319,9 +352,20 @@ class TransactionCoordinator:
             self._complete(shard, transaction, key, confirmed)
         )
 
+    def _after_last(self, transactional_id: str, step: Callable[[], Promise[T]]) -> Promise[T]:
+        """Take a step now, or a little later if the last transaction is just being ended."""
+
+        async def wait() -> T:
+            await self.wait_for_ending(transactional_id)
+            return await step()
+
+        if (self.partition_for(transactional_id), transactional_id) in self._ending:
+            return run(wait())
+        return _attempt(step)
+
     async def wait_for_ending(self, transactional_id: str) -> None:
-        """If the last transaction is just ending, wait briefly for that: clients retry only after a pause."""
-        known = self._shard(transactional_id).state.transactions.get(transactional_id)
+        """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
+        known = self._known(self._shard(transactional_id), transactional_id)
         if known is not None and known.status.ending:
             ending = self._ending.get((self.partition_for(transactional_id), transactional_id))
             if ending is not None:
@@ -341,7 +385,7 @@ class TransactionCoordinator:
         self, shard: TransactionShard, transaction: Transaction, epoch: int, confirmed: bool
     ) -> None:
         if not confirmed:
-            await self._store_with_retries(shard, lambda: transaction)
+            await self._insist(shard, transaction.transactional_id, lambda: transaction)
             if shard.closed:
                 return
         await self._send_markers(transaction, epoch)
@@ -352,18 +396,29 @@ class TransactionCoordinator:
                 return current or transaction
             return rules.complete(transaction, self._clock.now_ms())
 
-        await self._store_with_retries(shard, step)
+        await self._insist(shard, transaction.transactional_id, step)
 
-    async def _store_with_retries(self, shard: TransactionShard, step: Callable[[], Transaction]) -> None:
-        """Store a step, retrying until it is committed or another coordinator has taken over."""
+    async def _insist(
+        self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
+    ) -> None:
+        """Take a step however long it takes to be confirmed, unless another coordinator goes on from here."""
         while not shard.closed:
             try:
-                await self._store(shard, step)
+                await self._store(shard, transactional_id, step)
                 return
             except KafkaError:
                 # The next coordinator finds the decision in the log and finishes.
                 if not shard.closed:
                     await self._clock.sleep(0.1)
+
+
+def _attempt(step: Callable[[], Promise[T]]) -> Promise[T]:
+    try:
+        return step()
+    except KafkaError as error:
+        failed: Promise[T] = Promise()
+        failed.set_exception(error)
+        return failed
 
 
 def _forget_some(shard: TransactionShard, oldest: int) -> Write[TransactionRecord, int]:

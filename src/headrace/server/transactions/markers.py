@@ -10,6 +10,7 @@ from headrace.clock import Clock
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.server.cluster.peers import Peers
+from headrace.server.coordinator.promise import Promise
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.producers import AppendOrigin
 from headrace.server.replica.replicas import Replicas
@@ -77,13 +78,8 @@ class MarkerWriter:
         producer_epoch: int,
         coordinator_epoch: int,
         committed: bool,
-    ) -> asyncio.Future[ErrorCode]:
-        done: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-
-        def settle(code: ErrorCode) -> None:
-            if not done.done():
-                done.set_result(code)
-
+    ) -> Promise[ErrorCode]:
+        done: Promise[ErrorCode] = Promise()
         try:
             partition = self._replicas.find(topic.encode(), index, by_id=False)
             if topic == CONSUMER_OFFSETS:
@@ -98,9 +94,9 @@ class MarkerWriter:
                 timestamp=self._clock.now_ms(),
             )
             appended = partition.append(memoryview(marker), AppendOrigin.COORDINATOR, acks=-1)
-            partition.when_committed(appended.last_offset, settle)
+            partition.when_committed(appended.last_offset, done.set_result)
         except KafkaError as error:
-            settle(error.code)
+            done.set_result(error.code)
         return done
 
 
