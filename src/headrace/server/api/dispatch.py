@@ -9,8 +9,10 @@ from typing import Any, cast
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
+from headrace.server.api.metering import start_meter, tell_throttle_time
 from headrace.server.api.registry import APIS, Api
 from headrace.server.net.connection import FAILED_INSIDE, Connection
+from headrace.server.quotas.meter import Metered
 from headrace.wire.codec import WireError, decode
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import API_VERSIONS_KEY, encode_reply, read_client_id, read_request_start
@@ -46,10 +48,21 @@ class Dispatcher:
         flexible = version >= api.request.FLEXIBLE
         client_id, position = read_client_id(frame, flexible)
         context = Context(self._engines, connection, version, correlation_id, client_id)
+        if self._engines.quotas.in_force:
+            context.meter = start_meter(context, len(frame) - position)
+        if context.meter is None:
+            self._serve(api, context, frame, position)
+            return
+        try:
+            self._serve(api, context, frame, position)
+        finally:
+            context.meter.pause()
+
+    def _serve(self, api: Api, context: Context, frame: memoryview, position: int) -> None:
         if api.handle_frame is not None:
             api.handle_frame(context, frame, position)
             return
-        request, _ = decode(api.request, version, frame, position)
+        request, _ = decode(api.request, context.version, frame, position)
         self._call(api, context, request)
 
     def _call(self, api: Api, context: Context, request: Request) -> None:
@@ -64,14 +77,16 @@ class Dispatcher:
             self._tasks.add(asyncio.get_running_loop().create_task(self._finish(api, context, result)))
             self._to_begin += 1
         else:
-            self._reply(context, result)
+            self._reply(api, context, result)
 
     async def _finish(
         self, api: Api, context: Context, pending: Coroutine[Any, Any, Response | bytearray]
     ) -> None:
         self._to_begin -= 1
         try:
-            result: Response | bytearray | None = await pending
+            result: Response | bytearray | None = await (
+                pending if context.meter is None else Metered(pending, context.meter)
+            )
         except Exception as error:
             result = self._failed(api, error)
         finally:
@@ -87,10 +102,10 @@ class Dispatcher:
         connection = context.connection
         connection.replies.gather()
         try:
-            self._reply(context, result)
+            self._reply(api, context, result)
         except Exception:
             log.exception("the answer to %s cannot be written", api.name)
-            self._reply(context, None)
+            self._reply(api, context, None)
             return
         if not self._answered and self._to_begin:
             # In case the last task suspends.
@@ -104,10 +119,12 @@ class Dispatcher:
         for connection in answered:
             connection.unmute()
 
-    def _reply(self, context: Context, response: Response | bytearray | None) -> None:
+    def _reply(self, api: Api, context: Context, response: Response | bytearray | None) -> None:
         if response is None:
             context.connection.cut(FAILED_INSIDE)
             return
+        if context.meter is not None:
+            tell_throttle_time(response, api.response, context.version, context.meter.answered())
         if isinstance(response, bytearray):
             context.reply(response)
             return

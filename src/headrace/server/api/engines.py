@@ -13,6 +13,7 @@ from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.manager import LogManager
+from headrace.server.quotas.client_quotas import ClientQuotas
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.turn import Turn
@@ -34,6 +35,7 @@ class Engines:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     transactions: Transactions
+    quotas: ClientQuotas
     authorizer: Authorizer = field(default_factory=AllowAll)
     guarded: bool = field(init=False)
     """Whether the authorizer has to be asked: not where it allows all."""

@@ -12,10 +12,12 @@
 from __future__ import annotations
 
 from headrace.server.api.context import Context
+from headrace.server.api.metering import tell_throttle_time
 from headrace.server.cluster.image import Topic
 from headrace.server.groups.offsets.commit import refuse
 from headrace.server.security.operations import GROUP, TOPIC, Operation
 from headrace.wire.errors import ErrorCode
+from headrace.wire.messages.offset_commit import OffsetCommitResponse
 from headrace.wire.offset_commit import Commit, TopicCommit, TopicResult, encode_reply, read_commit
 
 
@@ -33,7 +35,10 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
             return
         if refused:
             results = results + refused
-        context.reply(encode_reply(results, context.version, context.correlation_id))
+        frame = encode_reply(results, context.version, context.correlation_id)
+        if context.meter is not None:
+            tell_throttle_time(frame, OffsetCommitResponse, context.version, context.meter.answered())
+        context.reply(frame)
         connection.unmute()
 
     connection.mute()
