@@ -30,6 +30,7 @@ COMMANDS = {
         "headrace.cli.transactions", "List, describe and abort transactions; find hanging ones."
     ),
     "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
+    "quotas": Entry("headrace.cli.quotas", "Show, set and remove client quotas."),
     "features": Entry("headrace.cli.features", "Show and set feature levels of the cluster."),
     "context": Entry("headrace.cli.context", "Name clusters and choose among them."),
     "cluster": Entry("headrace.cli.cluster_status", "Describe the cluster and check its health."),
