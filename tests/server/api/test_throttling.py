@@ -2,10 +2,9 @@
 
 import pytest
 
-from headrace.testing.wire import WireClient, batch, frame
+from headrace.testing.wire import batch, frame
 from headrace.wire.errors import ErrorCode
 from headrace.wire.frames import reply_number
-from headrace.wire.messages import alter_client_quotas as acq
 from headrace.wire.messages import create_partitions as cp
 from headrace.wire.messages import create_topics as ct
 from headrace.wire.messages import delete_topics as dt
@@ -15,33 +14,12 @@ from headrace.wire.messages import offset_commit as oc
 from headrace.wire.messages import produce as pr
 from headrace.wire.messages.api_versions import ApiVersionsRequest
 from headrace.wire.messages.list_groups import ListGroupsRequest
+from tests.server.api import quota_client
+from tests.server.api.quota_client import Client
 from tests.waiting import until
 
 PRODUCE, FETCH = 12, 12
 THROTTLED_APP = "throttled"
-
-
-class Client(WireClient):
-    """A connection with a client id of its own."""
-
-    def __init__(self, broker, client_id=THROTTLED_APP):
-        super().__init__(broker.bootstrap)
-        self.client_id = client_id
-
-    def send(self, request, version):
-        number = next(self._numbers)
-        self.socket.sendall(frame(request, version, number, self.client_id))
-        return number
-
-    def waits(self):
-        """Whether the broker has nothing to say now."""
-        self.socket.setblocking(False)
-        try:
-            return self.socket.recv(1) is None
-        except BlockingIOError:
-            return True
-        finally:
-            self.socket.settimeout(60)
 
 
 @pytest.fixture
@@ -49,7 +27,7 @@ def client(make_broker):
     opened = []
 
     def connect(broker, client_id=THROTTLED_APP):
-        opened.append(Client(broker, client_id))
+        opened.append(Client(broker.bootstrap, client_id))
         return opened[-1]
 
     yield connect
@@ -58,18 +36,7 @@ def client(make_broker):
 
 
 def set_quota(broker, entity=(("client-id", THROTTLED_APP),), **values):
-    """Set quotas, or remove those that are None, with a client that has none itself."""
-    request = acq.AlterClientQuotasRequest(
-        [
-            acq.EntryData(
-                [acq.EntityData(*part) for part in entity],
-                [acq.OpData(name, value or 0.0, value is None) for name, value in values.items()],
-            )
-        ]
-    )
-    with Client(broker, "operator") as operator:
-        (result,) = operator.call(request, 1).entries
-    assert result.error_code == 0, result.error_message
+    quota_client.set_quota(broker.bootstrap, entity, **values)
 
 
 def produce(topic, size, acks=-1):
@@ -169,7 +136,7 @@ def test_a_producer_that_wants_no_reply_is_muted_all_the_same(make_broker, clien
 
 def filled(broker, *sizes):
     topic = broker.create_topic(config={"retention.ms": -1})  # time moves far in these tests
-    with Client(broker, "writer") as writer:
+    with Client(broker.bootstrap, "writer") as writer:
         for size in sizes:
             writer.call(produce(topic, size), PRODUCE)
     return topic
