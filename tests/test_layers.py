@@ -14,6 +14,7 @@ BROKER = [
     "server/config",
     "server/security",
     "server/cluster",
+    "server/quotas",
     "server/log",
     "server/replica",
     "server/coordinator",

@@ -39,6 +39,9 @@ from headrace.server.log.manager import LogManager
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind
+from headrace.server.quotas.addresses import AddressRates
+from headrace.server.quotas.client_quotas import ClientQuotas, client_window
+from headrace.server.quotas.follow import follow_quotas
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.replication import Replication
 from headrace.server.replica.sessions import FetchSessions
@@ -271,11 +274,13 @@ class Node:
             self.groups,
             self.transactions,
             turn,
+            ClientQuotas(self.config, self.clock),
             self._authorizer,
         )
         config = self.cluster.config
         # From the file only. Settings of the cluster follow, and must not keep a broker from starting.
-        self.admission = Admission(ConnectionLimits.of(self.config))
+        self.admission = Admission(ConnectionLimits.of(self.config), AddressRates(client_window(self.config)))
+        follow_quotas(self.cluster, self.engines.quotas, self.admission.addresses, self._disk)
         self.acceptors = Acceptors(
             self._dispatcher(self.engines), limits(config), self.admission, self.clock, self._disk
         )

@@ -133,7 +133,7 @@ class FaultyDispatcher(Dispatcher):
     def _serve_now(self, connection: Connection, frame: memoryview) -> None:
         if connection.transport.is_closing():
             return
-        connection.muted = False
+        connection.unmute()
         self.turn.begin()
         try:
             super().dispatch(connection, frame)

@@ -155,6 +155,11 @@ def encode_reply(
     return [start, *parts, out] if parts else [start + out]
 
 
+def size_of(parts: Sequence[Part]) -> int:
+    """Bytes of a response frame, without its length in front."""
+    return sum(len(part) if isinstance(part, bytes | bytearray) else part.size for part in parts) - 4
+
+
 def _write_partition(out: bytearray, reply: PartitionReply, size: int, version: int, flexible: bool) -> None:
     if version >= 5:
         out += _PARTITION_5.pack(

@@ -256,6 +256,95 @@ def test_settings_altered_and_described_as_kafka_does(configs, topic):
     assert configs("--describe", "--topic", topic).lines == [f"Dynamic configs for topic {topic} are:"]
 
 
+def test_quotas_of_users_clients_and_addresses(configs, name):
+    of_user = ["--entity-type", "users", "--entity-name", name]
+    rates = "producer_byte_rate=1024,consumer_byte_rate=20000000,request_percentage=12.5"
+    assert configs("--alter", *of_user, "--add-config", rates).out == (
+        f"Completed updating config for user {name}.\n"
+    )
+    assert configs("--describe", "--user", name).out == (
+        f"Quota configs for user-principal '{name}' are "
+        "producer_byte_rate=1024.0, consumer_byte_rate=2.0E7, request_percentage=12.5\n"
+    )
+    both = [*of_user, "--entity-type", "clients", "--entity-default"]
+    assert configs("--alter", *both, "--add-config", "controller_mutation_rate=5").out == (
+        f"Completed updating config for user {name}.\n"
+    )
+    assert configs("--describe", *of_user, "--entity-type", "clients").out == (
+        f"Quota configs for user-principal '{name}', the default client-id are controller_mutation_rate=5.0\n"
+    )
+    deleted = "producer_byte_rate,consumer_byte_rate,request_percentage"
+    assert configs("--alter", "--user", name, "--delete-config", deleted).code == 0
+    assert configs("--describe", "--user", name).out == ""
+    assert configs("--alter", *both, "--delete-config", "controller_mutation_rate").code == 0
+    of_addresses = ["--entity-type", "ips", "--entity-default"]
+    assert configs("--alter", *of_addresses, "--add-config", "connection_creation_rate=1000").out == (
+        "Completed updating default config for ips in the cluster.\n"
+    )
+    assert configs("--describe", "--ip-defaults").out == (
+        "Quota configs for the default ip are connection_creation_rate=1000.0\n"
+    )
+    assert configs("--alter", "--ip-defaults", "--delete-config", "connection_creation_rate").code == 0
+    assert configs("--describe", "--entity-type", "ips").out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["--entity-type", "clients", "--add-config", "producer_byte_rate=1"],
+            "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips",
+        ),
+        (
+            ["--user", "ada", "--add-config", "producer_byte_rate=much"],
+            "Cannot parse quota configuration value for producer_byte_rate: much",
+        ),
+        (
+            ["--client", "app", "--add-config", "retention.ms=1"],
+            "Only quota configs can be added for 'clients' using --bootstrap-server. "
+            "Unexpected config names: retention.ms",
+        ),
+        (
+            ["--ip", "10.0.0.1", "--add-config", "producer_byte_rate=1"],
+            "Only connection quota configs can be added for 'ips' using --bootstrap-server. "
+            "Unexpected config names: producer_byte_rate",
+        ),
+        (
+            ["--ip", "nowhere.invalid", "--add-config", "connection_creation_rate=1"],
+            "The entity name for ips must be a valid IP or resolvable host, but it is: nowhere.invalid",
+        ),
+        (
+            ["--user", "nobody-here", "--delete-config", "producer_byte_rate"],
+            "Invalid config(s): producer_byte_rate",
+        ),
+        (
+            [
+                "--entity-type",
+                "users",
+                "--entity-name",
+                "a",
+                "--entity-type",
+                "clients",
+                "--add-config",
+                "x=1",
+            ],
+            "An entity name must be specified for every entity type",
+        ),
+        (
+            ["--user", "a", "--ip", "10.0.0.1", "--add-config", "x=1"],
+            "Only 'users' and 'clients' entity types may be specified together",
+        ),
+        (
+            ["--user", "a", "--add-config", "producer_byte_rate=0"],
+            "Quota producer_byte_rate must be greater than 0.",
+        ),
+    ],
+)
+def test_a_mistaken_quota_gets_kafkas_sentence(configs, arguments, sentence):
+    ran = configs("--alter", *arguments)
+    assert (ran.code, ran.out, ran.err) == (1, "", f"{sentence}\n")
+
+
 def test_the_default_of_all_brokers(configs):
     alter = configs(
         "--entity-type", "brokers", "--entity-default", "--alter", "--add-config", "log.retention.ms=88888888"

@@ -11,6 +11,7 @@ from typing import TypeVar
 from headrace.server.api.engines import Engines
 from headrace.server.net.connection import FAILED_INSIDE, Connection
 from headrace.server.net.reply_queue import Reply
+from headrace.server.quotas.meter import Meter
 from headrace.server.security.operations import CLUSTER, DENIAL, POSSIBLE, Operation, Resource, ResourceKind
 from headrace.wire.errors import KafkaError
 from headrace.wire.fetch import Part
@@ -28,6 +29,8 @@ class Context:
     version: int
     correlation_id: int
     client_id: str | None
+    meter: Meter | None = None
+    """Counts what the request uses of its client's quotas; None while no client has a quota, and for brokers."""
     _answered: bool = False
 
     def reply(self, data: bytes | bytearray) -> None:

@@ -1,13 +1,14 @@
 """DeleteTopics: by name or by id; refused when delete.topic.enable is off.
 
 - The controller decides; another broker passes the request on.
-- 3: the refusal has a code of its own  - 5: error messages  - 6: by id as well as by name
+- 3: the refusal has a code of its own  - 5: error messages, THROTTLING_QUOTA_EXCEEDED  - 6: by id as well as by name
 """
 
 from __future__ import annotations
 
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
+from headrace.server.api.mutations import QUOTA_EXCEEDED, deleted, within_quota
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.outcome import Outcome
 from headrace.server.cluster.topics import delete_topics
@@ -26,7 +27,7 @@ UNKNOWN_ID = "This server does not host this topic ID."
 
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     if not context.engines.guarded:
-        return await _delete(context, request)
+        return await _delete_within_quota(context, request)
     denied: list[DeletableTopicResult] = []
     allowed: list[DeleteTopicState] = []
     for state in _requested(context, request):
@@ -37,10 +38,30 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
             denied.append(refusal)
     response = DeleteTopicsResponse()
     if allowed or not denied:
-        request.topics, request.topic_names = allowed, [state.name or "" for state in allowed]
-        response = await _delete(context, request)
+        _put(request, allowed)
+        response = await _delete_within_quota(context, request)
     response.responses += denied
     return response
+
+
+async def _delete_within_quota(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    kept, beyond = within_quota(context, _requested(context, request), deleted, strict_since=5)
+    if not beyond:
+        return await _delete(context, request)
+    response = DeleteTopicsResponse()
+    if kept:
+        _put(request, kept)
+        response = await _delete(context, request)
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    response.responses += [
+        DeletableTopicResult(state.name, state.topic_id, code, QUOTA_EXCEEDED) for state in beyond
+    ]
+    return response
+
+
+def _put(request: DeleteTopicsRequest, states: list[DeleteTopicState]) -> None:
+    """Ask for these only, in whatever field the version has."""
+    request.topics, request.topic_names = states, [state.name or "" for state in states]
 
 
 def _requested(context: Context, request: DeleteTopicsRequest) -> list[DeleteTopicState]:

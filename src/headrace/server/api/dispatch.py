@@ -7,9 +7,11 @@ from functools import partial
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
+from headrace.server.api.metering import start_meter, tell_throttle_time
 from headrace.server.api.registry import APIS, Api
 from headrace.server.coordinator.promise import Promise, run
 from headrace.server.net.connection import FAILED_INSIDE, Connection
+from headrace.server.quotas.meter import Metered
 from headrace.wire.codec import WireError, decode
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import API_VERSIONS_KEY, encode_reply, read_client_id, read_request_start
@@ -42,10 +44,21 @@ class Dispatcher:
         flexible = version >= api.request.FLEXIBLE
         client_id, position = read_client_id(frame, flexible)
         context = Context(self._engines, connection, version, correlation_id, client_id)
+        if self._engines.quotas.in_force:
+            context.meter = start_meter(context, len(frame) - position)
+        if context.meter is None:
+            self._serve(api, context, frame, position)
+            return
+        try:
+            self._serve(api, context, frame, position)
+        finally:
+            context.meter.pause()
+
+    def _serve(self, api: Api, context: Context, frame: memoryview, position: int) -> None:
         if api.handle_frame is not None:
             api.handle_frame(context, frame, position)
             return
-        request, _ = decode(api.request, version, frame, position)
+        request, _ = decode(api.request, context.version, frame, position)
         self._call(api, context, request)
 
     def _call(self, api: Api, context: Context, request: Request) -> None:
@@ -58,10 +71,13 @@ class Dispatcher:
             context.connection.cut(FAILED_INSIDE)
             return
         if isinstance(result, Response | bytearray):
-            context.reply(_encode(context, result))
+            context.reply(_encode(api, context, result))
             return
         context.connection.mute()
-        promise = result if isinstance(result, Promise) else run(result)
+        if isinstance(result, Promise):
+            promise = result
+        else:
+            promise = run(result if context.meter is None else Metered(result, context.meter))
         promise.when_done(partial(self._answer, api, context))
 
     def _answer(self, api: Api, context: Context, known: Promise[Response | bytearray]) -> None:
@@ -74,7 +90,7 @@ class Dispatcher:
             context.connection.cut(FAILED_INSIDE)
             return
         try:
-            reply = _encode(context, result)
+            reply = _encode(api, context, result)
         except Exception:
             log.exception("the answer to %s cannot be written", api.name)
             context.connection.cut(FAILED_INSIDE)
@@ -98,7 +114,9 @@ class Dispatcher:
         connection.replies.send(encode_reply(unsupported(), 0, correlation_id))
 
 
-def _encode(context: Context, response: Response | bytearray) -> bytearray:
+def _encode(api: Api, context: Context, response: Response | bytearray) -> bytearray:
+    if context.meter is not None:
+        tell_throttle_time(response, api.response, context.version, context.meter.answered())
     if isinstance(response, bytearray):
         return response
     return encode_reply(response, context.version, context.correlation_id)

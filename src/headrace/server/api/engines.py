@@ -14,6 +14,7 @@ from headrace.server.config.broker import BrokerConfig
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.manager import LogManager
 from headrace.server.net.outbox import Outbox
+from headrace.server.quotas.client_quotas import ClientQuotas
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.turn import Turn
@@ -36,6 +37,7 @@ class Engines:
     groups: GroupCoordinator
     transactions: Transactions
     turn: Turn
+    quotas: ClientQuotas
     authorizer: Authorizer = field(default_factory=AllowAll)
     guarded: bool = field(init=False)
     """Whether the authorizer has to be asked: not where it allows all."""

@@ -19,14 +19,15 @@ from headrace.server.api.context import Context
 from headrace.server.api.fetch_states import TRANSITIONS, Event, State
 from headrace.server.config.broker_table import RACK_AWARE
 from headrace.server.net.connection import FAILED_INSIDE
+from headrace.server.quotas.meter import Meter
 from headrace.server.replica.fetching import FetchEntry, FetchReader
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.selector import Selector, rack_aware
-from headrace.server.replica.sessions import INITIAL_EPOCH, FetchSession
+from headrace.server.replica.sessions import FIRST_EPOCH, INITIAL_EPOCH, FetchSession
 from headrace.server.security.operations import TOPIC, Operation
 from headrace.wire.codec import decode
 from headrace.wire.errors import KafkaError
-from headrace.wire.fetch import TOPIC_IDS, PartitionReply, encode_reply
+from headrace.wire.fetch import TOPIC_IDS, Part, PartitionReply, encode_reply, size_of
 from headrace.wire.messages.fetch import FetchRequest
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,14 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
     try:
         fetch = _Fetch(context, request)
     except KafkaError as error:
-        parts = encode_reply(context.version, context.correlation_id, (), error_code=error.code)
+        throttle_ms = 0 if context.meter is None else context.meter.answered()
+        parts = encode_reply(
+            context.version,
+            context.correlation_id,
+            (),
+            error_code=error.code,
+            throttle_time_ms=throttle_ms,
+        )
         context.reply_parts(parts)
         return
     fetch.look()
@@ -77,6 +85,7 @@ class _Fetch:
         "_reader",
         "_session",
         "_state",
+        "_throttle_ms",
         "_timer",
         "_watched",
     )
@@ -87,7 +96,11 @@ class _Fetch:
         replica_id = request.replica_id if context.version < 15 else request.replica_state.replica_id
         self._context = context
         self._max_wait_ms = request.max_wait_ms
-        self._min_bytes = min(request.min_bytes, request.max_bytes)
+        max_bytes = min(request.max_bytes, engines.fetch_max_bytes)
+        if context.meter is not None:
+            max_bytes = min(max_bytes, context.meter.most_fetched())
+        self._min_bytes = min(request.min_bytes, max_bytes)
+        self._throttle_ms = 0
         self._timer: Timer | None = None
         self._watched: list[Partition] = []
         self._state = State.FIRST_LOOK
@@ -98,7 +111,7 @@ class _Fetch:
             version=context.version,
             replica_id=replica_id,
             isolation=request.isolation_level,
-            max_bytes=min(request.max_bytes, engines.fetch_max_bytes),
+            max_bytes=max_bytes,
             may_read=_permission(context, by_id, follower=replica_id >= 0) if engines.guarded else None,
             throttle=replication.leader_throttle if replication is not None and replica_id >= 0 else None,
             selector=_selector(context, request.rack_id) if replica_id < 0 else None,
@@ -264,13 +277,22 @@ class _Fetch:
     def _check(self) -> None:
         if self._state is State.CHECK_DUE:
             self._become(Event.CHECK)
-            self.look()
+            self._look_again()
 
     def _expired(self) -> None:
         before = self._state
         self._become(Event.EXPIRED)
         if before is State.WAITING or before is State.CHECK_DUE:
-            self.look()  # Otherwise a thread is reading, and its result is the last.
+            self._look_again()  # Otherwise a thread looks now, and what it finds is the last.
+
+    def _look_again(self) -> None:
+        meter = self._context.meter
+        if meter is None:
+            self.look()
+            return
+        meter.resume()
+        self.look()
+        meter.pause()
 
     def _answer(self, replies: Replies) -> None:
         self._become(Event.ENOUGH)
@@ -297,16 +319,37 @@ class _Fetch:
                 partition.unwatch(self)
 
     def _reply(self, replies: Replies) -> None:
+        if self._context.meter is not None and self._throttled(replies, self._context.meter):
+            return
         if self._session is not None:
             replies = self._session.settle(replies)
         self._reader.count_sent(replies)
+        self._context.reply_parts(self._encode(replies, self._throttle_ms))
+
+    def _throttled(self, replies: Replies, meter: Meter) -> bool:
+        """Whether the client is over its quota and gets an empty reply instead, and the time it has to wait."""
+        session = self._session
+        size = size_of(self._encode(replies if session is None else session.news(replies)))
+        self._throttle_ms, held_back = meter.fetched(size)
+        if not held_back:
+            return False
+        if session is not None and session.epoch == FIRST_EPOCH:
+            # Its first reply would have to name every partition.
+            self._context.engines.sessions.remove(session.id)
+            self._session = None
+        elif session is not None:
+            session.attend(replies)
+        self._context.reply_parts(self._encode([], self._throttle_ms))
+        return True
+
+    def _encode(self, replies: Replies, throttle_ms: int = 0) -> list[Part]:
         topics: dict[bytes, list[PartitionReply]] = {}
         for entry, reply in replies:
             topics.setdefault(entry.topic, []).append(reply)
-        parts = encode_reply(
+        return encode_reply(
             self._context.version,
             self._context.correlation_id,
             list(topics.items()),
             session_id=self._session.id if self._session is not None else 0,
+            throttle_time_ms=throttle_ms,
         )
-        self._context.reply_parts(parts)

@@ -15,6 +15,7 @@ import struct
 import uuid
 
 from headrace.server.api.context import Context
+from headrace.server.api.mutations import created, within_quota
 from headrace.server.cluster.image import MetadataImage, Topic
 from headrace.server.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.server.cluster.topics import check_topic_name
@@ -22,6 +23,7 @@ from headrace.server.security.operations import CLUSTER, NOT_ASKED, TOPIC, Opera
 from headrace.wire.codec import encode, write_uvarint
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import reply_start
+from headrace.wire.messages.create_topics import CreatableTopic
 from headrace.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -89,7 +91,9 @@ async def _create(context: Context, request: MetadataRequest, names: list[str]) 
         errors |= dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not wanted:
             return errors
-    return errors | await engines.auto_topic_creation.create(wanted)
+    # Without a reply of its own to tell it, a client beyond its quota finds that the topics do not exist yet.
+    specs, _ = within_quota(context, [CreatableTopic(name, -1, -1) for name in wanted], created, waits=False)
+    return errors | await engines.auto_topic_creation.create([spec.name for spec in specs])
 
 
 def _absent(name: str, code: ErrorCode) -> MetadataResponseTopic:

@@ -17,11 +17,13 @@ from collections.abc import Callable, Sequence
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
+from headrace.server.api.metering import tell_throttle_time
 from headrace.server.cluster.image import Topic
 from headrace.server.groups.offsets.commit import PreparedCommit, refuse
 from headrace.server.net.connection import Connection
 from headrace.server.security.operations import GROUP, TOPIC, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.offset_commit import OffsetCommitResponse
 from headrace.wire.offset_commit import (
     Commit,
     RepeatedCommit,
@@ -47,19 +49,20 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
     refused += unknown
     connection.mute()
     if refused and not commit.topics:
-        context.reply_together(encode_reply(refused, context.version, context.correlation_id))
+        _reply(context, encode_reply(refused, context.version, context.correlation_id))
         return
     try:
         prepared = engines.groups.prepare_commit(context.version, commit)
     except KafkaError as error:
         results = refuse(commit.topics, error.code) + refused
-        context.reply_together(encode_reply(results, context.version, context.correlation_id))
+        _reply(context, encode_reply(results, context.version, context.correlation_id))
         return
     reply = encode_reply(prepared.results + refused, context.version, 0)
     engines.groups.commit(
         prepared, prepared.offsets, _answering(context, prepared, bytes(reply[8:]), refused)
     )
-    if not engines.guarded and len(prepared.forms) == len(offsets_at) <= MOST_REMEMBERED:
+    unlimited = not engines.guarded and not engines.quotas.in_force
+    if unlimited and len(prepared.forms) == len(offsets_at) <= MOST_REMEMBERED:
         connection.repeated = _Repeated(
             context, RepeatedCommit(frame, offsets_at), prepared, bytes(reply[8:])
         )
@@ -103,12 +106,18 @@ def _answering(
             return
         if error is None:
             start = _LENGTH_AND_CORRELATION.pack(len(accepted) + 4, context.correlation_id)
-            context.reply_together(start + accepted)
+            _reply(context, bytearray(start + accepted))
             return
         results = [*refuse(prepared.request.topics, error.code), *refused]
-        context.reply_together(encode_reply(results, context.version, context.correlation_id))
+        _reply(context, encode_reply(results, context.version, context.correlation_id))
 
     return done
+
+
+def _reply(context: Context, frame: bytearray) -> None:
+    if context.meter is not None:
+        tell_throttle_time(frame, OffsetCommitResponse, context.version, context.meter.answered())
+    context.reply_together(frame)
 
 
 def _take_out_denied(context: Context, commit: Commit) -> tuple[Commit, list[TopicResult]]:

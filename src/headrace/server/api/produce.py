@@ -128,6 +128,8 @@ def _serve(
         context.engines.turn.run_now()
     if acks == 0:
         _no_reply(context, replies)
+        if context.meter is not None:
+            context.meter.produced(replied=False)
     elif waits:
         _Waiting(context, replies, waits, request)
     else:
@@ -190,7 +192,8 @@ def _encode(context: Context, replies: Replies) -> bytearray:
             {reply.current_leader[0] for _, answers in replies for reply in answers if reply.current_leader},
             context.connection.listener_name,
         )
-    return encode_reply(replies, context.version, context.correlation_id, 0, endpoints)
+    throttle_ms = 0 if context.meter is None else context.meter.produced()
+    return encode_reply(replies, context.version, context.correlation_id, throttle_ms, endpoints)
 
 
 class _Waiting:

@@ -51,6 +51,8 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "alter_partition_reassignments": (45, 0, 1),
     "list_partition_reassignments": (46, 0, 0),
     "offset_delete": (47, 0, 0),
+    "describe_client_quotas": (48, 0, 1),
+    "alter_client_quotas": (49, 0, 1),
     "update_features": (57, 0, 2),
     "describe_cluster": (60, 0, 2),
     "describe_producers": (61, 0, 0),

@@ -13,6 +13,7 @@ from headrace.server.cluster import (
     features,
     leaders,
     partitions,
+    quota_changes,
     reassignments,
     topics,
 )
@@ -20,6 +21,7 @@ from headrace.server.cluster.changes import ProducerIdsAllocated
 from headrace.server.cluster.config_changes import ConfigOp, Errors
 from headrace.server.cluster.image import ConfigResource
 from headrace.server.cluster.outcome import Outcome
+from headrace.server.cluster.quota_changes import Alteration
 from headrace.server.cluster.situation import Decision, Situation
 from headrace.server.cluster.topics import CreatedTopic
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -64,6 +66,10 @@ def _with_leaders_allowed(now: Situation, outcome: Outcome[Errors]) -> Outcome[E
         return outcome
     after = now.after(outcome.changes)
     return outcome.followed_by(leaders.elect_uncleanly(after.image, after.unclean))
+
+
+def alter_client_quotas(requested: Sequence[Alteration]) -> Decision[list[KafkaError | None]]:
+    return lambda now: quota_changes.alter_quotas(now.image, requested)
 
 
 def alter_partition(request: AlterPartitionRequest) -> Decision[AlterPartitionResponse]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from headrace.server.config.definition import ConfigError
 
 ONE_LOOP = "one event loop serves all connections; run more brokers (`--brokers N`) to use more cores"
-NO_QUOTAS = "client and controller quotas are not offered"
 NO_REMOTE = "there is no remote (tiered) storage"
 NO_SECURITY = "this version has no TLS, SASL or ACLs yet"
 
@@ -36,12 +35,6 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
     "a replication throttle counts bytes as a debt that is paid off at its rate, without windows": (
         "replication.quota.window.num",
         "replication.quota.window.size.seconds",
-    ),
-    NO_QUOTAS: (
-        "quota.window.num",
-        "quota.window.size.seconds",
-        "controller.quota.window.num",
-        "controller.quota.window.size.seconds",
     ),
     NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
     NO_SECURITY: (

@@ -51,8 +51,8 @@ _REMARKS: Mapping[str, str] = {
     "zk.connect": "was renamed: set `zookeeper.connect`",
     "zk.connectiontimeout.ms": "was renamed: set `zookeeper.connection.timeout.ms`",
     "zk.sessiontimeout.ms": "was renamed: set `zookeeper.session.timeout.ms`",
-    "quota.producer.default": "was removed in Kafka 3.0, and client quotas are not offered yet",
-    "quota.consumer.default": "was removed in Kafka 3.0, and client quotas are not offered yet",
+    "quota.producer.default": ("was removed in Kafka 3.0: set a default with `headrace quotas`"),
+    "quota.consumer.default": ("was removed in Kafka 3.0: set a default with `headrace quotas`"),
     "log.message.timestamp.difference.max.ms": (
         "was removed in Kafka 4.0: set `log.message.timestamp.before.max.ms` and `log.message.timestamp.after.max.ms`"
     ),

@@ -4,8 +4,8 @@ the replies which wait for it leave in that turn."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Awaitable, Callable, Generator
+from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -81,7 +81,7 @@ class Promise(Generic[T]):
         return self.result()
 
 
-def run(work: Coroutine[Any, Any, T]) -> Promise[T]:
+def run(work: Awaitable[T]) -> Promise[T]:
     """Start a task; the promise of its result. One that is cancelled leaves it open."""
     promise: Promise[T] = Promise()
 

@@ -86,19 +86,25 @@ class Acceptors:
         await asyncio.sleep(0)
 
     def admit(self, connection: Connection) -> bool:
-        """Whether the connection may stay. One that exceeds the creation rate waits before it is served."""
-        host, listener = connection.peer_host, connection.listener_name
+        """Whether the connection may stay. One that comes too soon after others stays unserved until its turn; one that
+        exceeds the quota of its address is closed after a while, so that a client in a hurry is slowed down."""
+        host, listener, now = connection.peer_host, connection.listener_name, self.clock.monotonic()
         self.connections.add(connection)
         complaint = self.admission.came(listener, host)
-        wait = self.admission.turn(listener, self.clock.monotonic()) if complaint is None else None
+        too_soon = self.admission.too_soon(listener, host, now) if complaint is None else 0.0
+        if too_soon > 0:
+            log.info("connection from %s exceeds the quota connection_creation_rate", host)
+            connection.mute()
+            self.clock.call_later(too_soon, connection.transport.abort)
+            return True
+        wait = self.admission.turn(listener, now) if complaint is None else None
         if wait is None:
             log.warning(
                 "refused connection from %s: %s", host, complaint or "max.connection.creation.rate exceeded"
             )
             return False
         if wait > 0:
-            connection.mute()
-            self.clock.call_later(wait, connection.unmute)
+            connection.throttle(wait)
         return True
 
     def forget(self, connection: Connection) -> None:
@@ -131,6 +137,7 @@ class Acceptor:
         self._server = server
         self.dispatch = server.dispatcher.dispatch
         self.monotonic = server.clock.monotonic
+        self.call_later = server.clock.call_later
 
     def opened(self, connection: Connection) -> bool:
         return self._server.admit(connection)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import INT_MAX, ConfigError
 from headrace.server.config.ip_overrides import parse_overrides
+from headrace.server.quotas.addresses import AddressRates
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,10 @@ class AdmissionPace:
 class Admission:
     """Counts the connections of one broker. Call `left` for every connection that ends, refused or not."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, addresses: AddressRates) -> None:
         self.limits = limits
+        self.addresses = addresses
+        """The quotas of ips."""
         self._total = 0
         self._by_host: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
@@ -124,6 +127,11 @@ class Admission:
         self._by_host[host] -= 1
         if not self._by_host[host]:
             del self._by_host[host]
+
+    def too_soon(self, listener: str, host: str, now: float) -> float:
+        """How many seconds to keep a connection waiting that exceeds the quota of its address, before it is closed."""
+        own = self.limits.listeners.get(listener, ListenerLimits())
+        return 0.0 if own.exempt else self.addresses.connected(host, now)
 
     def turn(self, listener: str, now: float) -> float | None:
         """How many seconds a new connection must wait before it is served; None when too many wait already."""

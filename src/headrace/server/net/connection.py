@@ -17,6 +17,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Protocol, cast
 
+from headrace.clock import Timer
 from headrace.server.net.buffers import BufferBudget
 from headrace.server.net.fairness import Fairness, Share
 from headrace.server.net.receive_buffer import SMALL, ReceiveBuffer
@@ -58,6 +59,8 @@ class Listener(Protocol):
 
     def monotonic(self) -> float: ...
 
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer: ...
+
 
 class Repeated(Protocol):
     """A request that a connection is likely to send again, ready to be served without being decoded."""
@@ -83,7 +86,10 @@ class Connection(asyncio.BufferedProtocol):
         "_inbox",
         "_listener",
         "_reading_paused",
+        "_request_waits",
         "_serving",
+        "_throttle",
+        "_throttled_until",
         "last_active",
         "max_frame",
         "muted",
@@ -108,6 +114,11 @@ class Connection(asyncio.BufferedProtocol):
         self._serving = _Serving.RESTING
         self.share = Share(listener.fairness)
         self.muted = False
+        """No frame is served now: a request waits, the client is throttled, or the peer is gone."""
+        self._request_waits = False
+        self._throttle: Timer | None = None
+        """Runs until the client has waited for as long as its quota asks for."""
+        self._throttled_until = 0.0
         self.principal = ANONYMOUS
         self.repeated: Repeated | None = None
         self.serve: Callable[[Connection, memoryview], None] = listener.dispatch
@@ -140,6 +151,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.muted = True
         self.repeated = None
+        if self._throttle is not None:
+            self._throttle.cancel()
         self.replies.close()
         self._listener.budget.give_back(self)
         self._listener.closed(self)
@@ -167,11 +180,34 @@ class Connection(asyncio.BufferedProtocol):
     # From the handlers.
 
     def mute(self) -> None:
+        """A request waits for its reply."""
+        self._request_waits = True
         self.muted = True
 
     def unmute(self) -> None:
-        """The waiting request has been answered; continue with the next frame, unless the peer is gone."""
-        if self.transport.is_closing():
+        """The request that waited has its reply; go on with the next frame."""
+        self._request_waits = False
+        self._listen_again()
+
+    def throttle(self, seconds: float) -> None:
+        """Serve no further frame for so long, whatever else there is to wait for."""
+        until = self._listener.monotonic() + seconds
+        if self.transport.is_closing() or (self._throttle is not None and until <= self._throttled_until):
+            return
+        if self._throttle is not None:
+            self._throttle.cancel()
+        self.muted = True
+        self._throttled_until = until
+        self._throttle = self._listener.call_later(seconds, self._throttle_over)
+
+    def _throttle_over(self) -> None:
+        self._throttle = None
+        self.last_active = self._listener.monotonic()  # It was not idle: it had to wait.
+        self._listen_again()
+
+    def _listen_again(self) -> None:
+        """Unless there is something else to wait for, or the peer is gone."""
+        if self._request_waits or self._throttle is not None or self.transport.is_closing():
             return
         self.muted = False
         self._serve_soon()

@@ -17,6 +17,8 @@ from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.fetch import PartitionReply
 
 INITIAL_EPOCH = 0
+FIRST_EPOCH = 1
+"""Of a session that has just been made."""
 IDLE_SECONDS = 120.0
 """A session unused for this long makes room for a new one."""
 
@@ -46,7 +48,7 @@ class FetchSession:
         self.follower = follower
         self._followers_serve = followers_serve
         """Consumers read from followers, so a follower must learn the high watermark at once."""
-        self.epoch = 1
+        self.epoch = FIRST_EPOCH
         self.last_used = now
         self.entries: dict[Key, FetchEntry] = {}
         self.changed: dict[Key, None] = {}
@@ -99,6 +101,12 @@ class FetchSession:
             if self._watch(entry, key) or _has_changed(entry, reply) or entry.left_out:
                 kept[key] = None
         self.changed = self._known(kept | self.changed)
+
+    def news(
+        self, replies: list[tuple[FetchEntry, PartitionReply]]
+    ) -> list[tuple[FetchEntry, PartitionReply]]:
+        """The replies worth sending."""
+        return [(entry, reply) for entry, reply in replies if _has_changed(entry, reply)]
 
     def settle(
         self, replies: list[tuple[FetchEntry, PartitionReply]]

@@ -7,6 +7,7 @@ from headrace.server.security.operations import Operation
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages import add_offsets_to_txn as aot
 from headrace.wire.messages import add_partitions_to_txn as apt
+from headrace.wire.messages import alter_client_quotas as acq
 from headrace.wire.messages import alter_configs as ac
 from headrace.wire.messages import alter_partition as ap
 from headrace.wire.messages import alter_partition_reassignments as apr
@@ -26,6 +27,7 @@ from headrace.wire.messages import offset_fetch as of
 from headrace.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from headrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from headrace.wire.messages.delete_groups import DeleteGroupsRequest
+from headrace.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest
 from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from headrace.wire.messages.describe_transactions import DescribeTransactionsRequest
@@ -192,6 +194,8 @@ CLUSTER_ROWS = [
     ),
     (Operation.DESCRIBE, lambda t: DescribeLogDirsRequest(), 4),
     (Operation.DESCRIBE_CONFIGS, lambda t: ListConfigResourcesRequest(), 1),
+    (Operation.DESCRIBE_CONFIGS, lambda t: DescribeClientQuotasRequest(), 1),
+    (Operation.ALTER_CONFIGS, lambda t: acq.AlterClientQuotasRequest([acq.EntryData()]), 1),
     (Operation.CLUSTER_ACTION, lambda t: ap.AlterPartitionRequest(1), 3),
     (Operation.CLUSTER_ACTION, lambda t: AllocateProducerIdsRequest(1), 0),
     (Operation.CLUSTER_ACTION, lambda t: apt.AddPartitionsToTxnRequest(), 4),
