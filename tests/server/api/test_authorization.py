@@ -38,7 +38,10 @@ from headrace.wire.messages import txn_offset_commit as toc
 from headrace.wire.messages import write_txn_markers as wtm
 from headrace.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from headrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from headrace.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from headrace.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from headrace.wire.messages.delete_groups import DeleteGroupsRequest
+from headrace.wire.messages.describe_acls import DescribeAclsRequest
 from headrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -104,6 +107,7 @@ def broker(tmp_path_factory, rules):
 def start_with_everything_allowed(rules):
     rules.denied.clear()
     rules.asked.clear()
+    rules.deny_on_cluster(Operation.DELETE)  # which would do for every topic
 
 
 def codes(message):
@@ -295,6 +299,9 @@ CLUSTER_ROWS = [
         2,
     ),
     (Operation.DESCRIBE, lambda t: DescribeLogDirsRequest(), 4),
+    (Operation.DESCRIBE, lambda t: DescribeAclsRequest(1, None, 1, None, None, 1, 1), 3),
+    (Operation.ALTER, lambda t: CreateAclsRequest([AclCreation(2, "t", 3, "User:a", "*", 3, 3)]), 3),
+    (Operation.ALTER, lambda t: DeleteAclsRequest([DeleteAclsFilter(1, None, 1, None, None, 1, 1)]), 3),
     (Operation.DESCRIBE_CONFIGS, lambda t: ListConfigResourcesRequest(), 1),
     (Operation.CLUSTER_ACTION, lambda t: ap.AlterPartitionRequest(1), 3),
     (Operation.CLUSTER_ACTION, lambda t: AllocateProducerIdsRequest(1), 0),

@@ -11,6 +11,9 @@ from typing import TypeVar
 from headrace.server.api.engines import Engines
 from headrace.server.net.connection import FAILED_INSIDE, Connection
 from headrace.server.net.reply_queue import Reply
+from headrace.server.security.acls import pascal
+from headrace.server.security.audit import AUDIT, record
+from headrace.server.security.authorizer import StandardAuthorizer
 from headrace.server.security.operations import CLUSTER, DENIAL, POSSIBLE, Operation, Resource, ResourceKind
 from headrace.wire.errors import KafkaError
 from headrace.wire.fetch import Part
@@ -28,6 +31,10 @@ class Context:
     version: int
     correlation_id: int
     client_id: str | None
+    api: str = ""
+    """The request's name in the registry."""
+    passed_on: bool = False
+    """Whether a broker has judged the request already, for its client, and passed it on to the controller."""
     _answered: bool = False
 
     def reply(self, data: bytes | bytearray) -> None:
@@ -64,17 +71,48 @@ class Context:
         """As Kafka shows it: a slash before the address."""
         return f"/{self.connection.peer_host}"
 
-    def may(self, operation: Operation, kind: ResourceKind, name: str) -> bool:
+    def may(self, operation: Operation, kind: ResourceKind, name: str, *, asked_for: bool = True) -> bool:
+        """`asked_for` is False where the client did not name the resource, or another permission would do: a denial is then
+        no attempt to do what is forbidden, and the audit log leaves it out."""
         engines = self.engines
-        return not engines.guarded or engines.authorizer.authorize(
-            self.principal, self.connection.peer_host, operation, Resource(kind, name)
+        if not engines.guarded or self.passed_on:
+            return True
+        connection, resource = self.connection, Resource(kind, name)
+        allowed = engines.authorizer.authorize(
+            connection.principal, connection.peer_host, operation, resource
         )
+        if AUDIT.isEnabledFor(logging.DEBUG) if allowed else asked_for and AUDIT.isEnabledFor(logging.INFO):
+            self._record(operation, resource, allowed)
+        return allowed
 
-    def may_on_cluster(self, operation: Operation) -> bool:
-        return self.may(operation, *CLUSTER)
+    def _record(self, operation: Operation, resource: Resource, allowed: bool) -> None:
+        authorizer, who = self.engines.authorizer, (self.principal, self.connection.peer_host)
+        rule: object = type(authorizer).__name__
+        if isinstance(authorizer, StandardAuthorizer):
+            rule = authorizer.decide(*who, operation, resource)
+        record(*who, operation, resource, allowed, rule, pascal(self.api))
+
+    def may_on_cluster(self, operation: Operation, *, asked_for: bool = True) -> bool:
+        return self.may(operation, *CLUSTER, asked_for=asked_for)
+
+    def may_on_some(self, operation: Operation, kind: ResourceKind, existing: Iterable[str]) -> bool:
+        """Whether there is a resource of this kind that the client may do this to. With ACLs it need not exist; an authorizer of
+        another kind is asked for the `existing` ones."""
+        authorizer = self.engines.authorizer
+        if isinstance(authorizer, StandardAuthorizer):
+            return self.passed_on or authorizer.authorize_any(
+                self.principal, self.connection.peer_host, operation, kind
+            )
+        return any(self.may(operation, kind, name, asked_for=False) for name in existing)
 
     def split(
-        self, operation: Operation, kind: ResourceKind, items: Iterable[Q], name: Callable[[Q], str]
+        self,
+        operation: Operation,
+        kind: ResourceKind,
+        items: Iterable[Q],
+        name: Callable[[Q], str],
+        *,
+        asked_for: bool = True,
     ) -> tuple[list[Q], list[Q]]:
         """Those whose named resource the client may do this to, and those it may not."""
         if not self.engines.guarded:
@@ -82,7 +120,7 @@ class Context:
         allowed: list[Q] = []
         denied: list[Q] = []
         for item in items:
-            (allowed if self.may(operation, kind, name(item)) else denied).append(item)
+            (allowed if self.may(operation, kind, name(item), asked_for=asked_for) else denied).append(item)
         return allowed, denied
 
     def require(self, operation: Operation, kind: ResourceKind, name: str) -> None:
@@ -90,8 +128,14 @@ class Context:
             raise KafkaError(DENIAL[kind], denied(self.principal, operation, kind, name))
 
     def operations_on(self, kind: ResourceKind, name: str) -> int:
-        """What the client may do there, as the bit field that replies carry."""
-        return sum(1 << operation for operation in POSSIBLE[kind] if self.may(operation, kind, name))
+        """What the client may do there, as the bit field that replies carry. Nothing is done by it, so the audit log has no part."""
+        engines, connection, resource = self.engines, self.connection, Resource(kind, name)
+        return sum(
+            1 << operation
+            for operation in POSSIBLE[kind]
+            if not engines.guarded
+            or engines.authorizer.authorize(connection.principal, connection.peer_host, operation, resource)
+        )
 
 
 def denied(principal: str, operation: Operation, kind: ResourceKind, name: str) -> str:

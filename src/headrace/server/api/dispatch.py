@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
+from headrace.server.api.forwarding import was_passed_on
 from headrace.server.api.registry import APIS, Api
 from headrace.server.net.connection import FAILED_INSIDE, Connection
 from headrace.wire.codec import WireError, decode
@@ -45,11 +46,12 @@ class Dispatcher:
             api.load()
         flexible = version >= api.request.FLEXIBLE
         client_id, position = read_client_id(frame, flexible)
-        context = Context(self._engines, connection, version, correlation_id, client_id)
+        context = Context(self._engines, connection, version, correlation_id, client_id, api.name)
         if api.handle_frame is not None:
             api.handle_frame(context, frame, position)
             return
         request, _ = decode(api.request, version, frame, position)
+        context.passed_on = was_passed_on(context)
         self._call(api, context, request)
 
     def _call(self, api: Api, context: Context, request: Request) -> None:
