@@ -14,10 +14,15 @@ from confluent_kafka.admin import (
 
 from headrace.server.config.authorization import STANDARD
 from headrace.testing.broker import BrokerThread
+from headrace.testing.wire import batch
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages import create_acls as ca
 from headrace.wire.messages import delete_acls as de
 from headrace.wire.messages import describe_acls as ds
+from headrace.wire.messages import fetch as fe
+from headrace.wire.messages import incremental_alter_configs as iac
+from headrace.wire.messages import metadata as md
+from headrace.wire.messages import produce as pr
 
 ANONYMOUS = "User:ANONYMOUS"
 OPEN = {"authorizer.class.name": STANDARD, "allow.everyone.if.no.acl.found": "true"}
@@ -230,3 +235,129 @@ def test_without_an_authorizer_there_are_no_acls(tmp_path, wire_to):
             ErrorCode.SECURITY_DISABLED,
             "No Authorizer is configured on the broker",
         )
+
+
+def fetch_of(topic, session_id=0, epoch=0):
+    named = [fe.FetchTopic(topic, partitions=[fe.FetchPartition(0, partition_max_bytes=1000)])]
+    return fe.FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=named if epoch == 0 else [],
+    )
+
+
+def codes_of(answer):
+    return [each.error_code for topic in answer.responses for each in topic.partitions]
+
+
+def test_an_acl_that_comes_in_the_middle_of_a_fetch_session_acts_on_the_next_fetch(broker, admin, wire):
+    topic = broker.create_topic()
+    first = wire.ask(fetch_of(topic), 12, fe.FetchResponse)
+    session = first.session_id
+    assert codes_of(first) == [ErrorCode.NONE]
+    assert codes_of(wire.ask(fetch_of(topic, session, 1), 12, fe.FetchResponse)) == []
+    create(admin, binding(topic, AclOperation.READ))
+    # Nothing has been written: the partition itself has no news.
+    denied = wire.ask(fetch_of(topic, session, 2), 12, fe.FetchResponse)
+    assert codes_of(denied) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    for each in admin.delete_acls([everything()]).values():
+        each.result(30)
+    assert produced(broker, topic) is None
+    allowed = wire.ask(fetch_of(topic, session, 3), 12, fe.FetchResponse)
+    assert codes_of(allowed) == [ErrorCode.NONE]
+    assert allowed.responses[0].partitions[0].records
+
+
+def test_an_acl_acts_on_a_fetch_that_is_waiting(broker, admin, wire):
+    topic = broker.create_topic()
+    waiting = fetch_of(topic)
+    waiting.max_wait_ms = 30_000
+    number = wire.send(waiting, 12)
+    create(admin, binding(topic, AclOperation.READ), binding(topic, permission=AclPermissionType.ALLOW))
+    assert produced(broker, topic) is None
+    answer = wire.receive(waiting, 12, number)
+    assert codes_of(answer) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+
+
+def test_a_produce_by_id_needs_the_same_permission_as_by_name(broker, admin, wire):
+    topic = broker.create_topic()
+    asked = md.MetadataRequest([md.MetadataRequestTopic(name=topic)])
+    (known,) = wire.ask(asked, 12, md.MetadataResponse).topics
+    data = [pr.PartitionProduceData(0, batch(b"v"))]
+
+    def produce():
+        by_id = pr.ProduceRequest(
+            None, 1, 1000, [pr.TopicProduceData(topic_id=known.topic_id, partition_data=data)]
+        )
+        (answer,) = wire.ask(by_id, 13, pr.ProduceResponse).responses
+        return answer.partition_responses[0].error_code
+
+    assert produce() == ErrorCode.NONE
+    create(admin, binding(topic))
+    assert produce() == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    for each in admin.delete_acls([everything()]).values():
+        each.result(30)
+    assert produce() == ErrorCode.NONE
+
+
+AUDIT = "kafka.authorizer.logger"
+
+
+def set_audit_level(wire, level):
+    config = iac.AlterableConfig(AUDIT, 0, level) if level else iac.AlterableConfig(AUDIT, 1, None)
+    request = iac.IncrementalAlterConfigsRequest([iac.AlterConfigsResource(8, "1", [config])])
+    (answer,) = wire.ask(request, 1, iac.IncrementalAlterConfigsResponse).responses
+    assert answer.error_code == ErrorCode.NONE
+
+
+def test_the_audit_log_has_kafkas_line_for_each_denial_and_when_switched_on_for_all(
+    broker, admin, wire, caplog
+):
+    allowed, denied = broker.create_topic(), broker.create_topic()
+    create(admin, binding(denied, AclOperation.READ))
+    wire.ask(fetch_of(allowed), 12, fe.FetchResponse)
+    try:
+        set_audit_level(wire, "INFO")
+        caplog.clear()
+        wire.ask(fetch_of(denied), 12, fe.FetchResponse)
+        wire.ask(fetch_of(allowed), 12, fe.FetchResponse)
+        (line,) = [each for each in caplog.records if each.name == AUDIT]
+        assert (line.levelname, line.getMessage()) == (
+            "INFO",
+            f"Principal = User:ANONYMOUS is Denied operation = READ from host = 127.0.0.1 on resource = Topic:LITERAL:{denied} "
+            "for request = Fetch with resourceRefCount = 1 based on rule MatchingAcl(acl=StandardAcl[resourceType=TOPIC, "
+            f"resourceName={denied}, patternType=LITERAL, principal=User:ANONYMOUS, host=*, operation=READ, "
+            "permissionType=DENY])",
+        )
+        set_audit_level(wire, "DEBUG")
+        caplog.clear()
+        wire.ask(fetch_of(allowed), 12, fe.FetchResponse)
+        wire.ask(fetch_of(allowed), 12, fe.FetchResponse)
+        lines = [each for each in caplog.records if each.name == AUDIT and "Fetch" in each.getMessage()]
+        assert [each.getMessage() for each in lines] == [
+            f"Principal = User:ANONYMOUS is Allowed operation = READ from host = 127.0.0.1 on resource = Topic:LITERAL:{allowed} "
+            "for request = Fetch with resourceRefCount = 1 based on rule DefaultAllow"
+        ] * 2
+        set_audit_level(wire, "ERROR")
+        caplog.clear()
+        wire.ask(fetch_of(denied), 12, fe.FetchResponse)
+        assert [each for each in caplog.records if each.name == AUDIT] == []
+    finally:
+        set_audit_level(wire, None)
+
+
+def test_the_audit_log_leaves_out_what_a_client_did_not_ask_for(broker, admin, wire, caplog):
+    hidden = broker.create_topic()
+    create(admin, binding(hidden, AclOperation.DESCRIBE))
+    try:
+        set_audit_level(wire, "INFO")
+        caplog.clear()
+        listed = wire.ask(md.MetadataRequest(None), 12, md.MetadataResponse).topics
+        assert hidden not in {each.name for each in listed}
+        assert [each for each in caplog.records if each.name == AUDIT] == []
+        wire.ask(md.MetadataRequest([md.MetadataRequestTopic(name=hidden)]), 12, md.MetadataResponse)
+        assert len([each for each in caplog.records if each.name == AUDIT]) == 1
+    finally:
+        set_audit_level(wire, None)

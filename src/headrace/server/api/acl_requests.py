@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headrace.server.api.context import Context
-from headrace.server.security.authorizer import StandardAuthorizer
 from headrace.wire.errors import ErrorCode, KafkaError
 
 
@@ -12,5 +11,5 @@ def require_acls(context: Context) -> None:
     engines = context.engines
     if not engines.guarded:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
-    if not isinstance(engines.authorizer, StandardAuthorizer):
+    if engines.acls is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "The broker's own authorizer does not decide by ACLs.")

@@ -13,7 +13,6 @@ from headrace.server.net.connection import FAILED_INSIDE, Connection
 from headrace.server.net.reply_queue import Reply
 from headrace.server.security.acls import pascal
 from headrace.server.security.audit import AUDIT, record
-from headrace.server.security.authorizer import StandardAuthorizer
 from headrace.server.security.operations import CLUSTER, DENIAL, POSSIBLE, Operation, Resource, ResourceKind
 from headrace.wire.errors import KafkaError
 from headrace.wire.fetch import Part
@@ -86,10 +85,10 @@ class Context:
         return allowed
 
     def _record(self, operation: Operation, resource: Resource, allowed: bool) -> None:
-        authorizer, who = self.engines.authorizer, (self.principal, self.connection.peer_host)
-        rule: object = type(authorizer).__name__
-        if isinstance(authorizer, StandardAuthorizer):
-            rule = authorizer.decide(*who, operation, resource)
+        engines, who = self.engines, (self.principal, self.connection.peer_host)
+        rule: object = type(engines.authorizer).__name__
+        if engines.acls is not None:
+            rule = engines.acls.decide(*who, operation, resource)
         record(*who, operation, resource, allowed, rule, pascal(self.api))
 
     def may_on_cluster(self, operation: Operation, *, asked_for: bool = True) -> bool:
@@ -98,11 +97,10 @@ class Context:
     def may_on_some(self, operation: Operation, kind: ResourceKind, existing: Iterable[str]) -> bool:
         """Whether there is a resource of this kind that the client may do this to. With ACLs it need not exist; an authorizer of
         another kind is asked for the `existing` ones."""
-        authorizer = self.engines.authorizer
-        if isinstance(authorizer, StandardAuthorizer):
-            return self.passed_on or authorizer.authorize_any(
-                self.principal, self.connection.peer_host, operation, kind
-            )
+        acls = self.engines.acls
+        if acls is not None:
+            who = (self.principal, self.connection.peer_host)
+            return self.passed_on or acls.authorize_any(*who, operation, kind)
         return any(self.may(operation, kind, name, asked_for=False) for name in existing)
 
     def split(

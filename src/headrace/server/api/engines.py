@@ -16,7 +16,8 @@ from headrace.server.log.manager import LogManager
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.turn import Turn
-from headrace.server.security.authorizer import AllowAll, Authorizer
+from headrace.server.security.authorizer import AllowAll, Authorizer, StandardAuthorizer
+from headrace.server.security.permitted import PermittedTopics
 from headrace.server.transactions.attach import Transactions
 
 
@@ -37,12 +38,17 @@ class Engines:
     authorizer: Authorizer = field(default_factory=AllowAll)
     guarded: bool = field(init=False)
     """Whether the authorizer has to be asked: not where it allows all."""
+    acls: StandardAuthorizer | None = field(init=False)
+    """The authorizer, where it decides by ACLs."""
+    permitted_topics: PermittedTopics | None = field(init=False)
     turn: Turn = field(default_factory=Turn)
     encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
     """Metadata's replies, topic by topic, ready to be sent."""
 
     def __post_init__(self) -> None:
         self.guarded = not isinstance(self.authorizer, AllowAll)
+        self.acls = self.authorizer if isinstance(self.authorizer, StandardAuthorizer) else None
+        self.permitted_topics = PermittedTopics(self.acls) if self.acls is not None else None
 
     @property
     def config(self) -> BrokerConfig:

@@ -17,13 +17,14 @@ from functools import partial
 from headrace.clock import Timer
 from headrace.server.api.context import Context
 from headrace.server.api.fetch_states import TRANSITIONS, Event, State
+from headrace.server.api.topic_permissions import topic_check
 from headrace.server.config.broker_table import RACK_AWARE
 from headrace.server.net.connection import FAILED_INSIDE
 from headrace.server.replica.fetching import FetchEntry, FetchReader
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.selector import Selector, rack_aware
 from headrace.server.replica.sessions import INITIAL_EPOCH, FetchSession
-from headrace.server.security.operations import TOPIC, Operation
+from headrace.server.security.operations import Operation
 from headrace.wire.codec import decode
 from headrace.wire.errors import KafkaError
 from headrace.wire.fetch import TOPIC_IDS, PartitionReply, encode_reply
@@ -32,6 +33,9 @@ from headrace.wire.messages.fetch import FetchRequest
 log = logging.getLogger(__name__)
 
 Replies = list[tuple[FetchEntry, PartitionReply]]
+
+READ = Operation.READ
+"""Python 3.11 takes its time to look up a member of an enum."""
 
 
 def handle_frame(context: Context, frame: memoryview, position: int) -> None:
@@ -50,12 +54,7 @@ def _permission(context: Context, by_id: bool, follower: bool) -> Callable[[byte
     if follower:
         is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
         return lambda topic: is_broker
-
-    def may_read(topic: bytes) -> bool:
-        name = context.engines.replicas.name_of(topic, by_id)
-        return name is None or context.may(Operation.READ, TOPIC, name)
-
-    return may_read
+    return topic_check(context, READ, by_id)
 
 
 def _selector(context: Context, rack: str) -> Selector | None:
@@ -104,6 +103,8 @@ class _Fetch:
             selector=_selector(context, request.rack_id) if replica_id < 0 else None,
         )
         self._session = self._open_session(request, by_id, follower=replica_id >= 0)
+        if self._session is not None and engines.acls is not None:
+            self._session.judge_by(engines.acls.generation)
         self._entries = self._read_entries(request)
         if replica_id >= 0 and context.may_on_cluster(Operation.CLUSTER_ACTION):
             self._note_follower(replica_id, request)

@@ -12,14 +12,15 @@ from collections.abc import Sequence
 
 from headrace.clock import Timer
 from headrace.server.api.context import Context
+from headrace.server.api.topic_permissions import ask_for_topic, known_topics
 from headrace.server.api.verification import Verification
 from headrace.server.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.server.log.producers import VerificationGuard
 from headrace.server.log.validation import RecordsRefused
 from headrace.server.net.connection import FAILED_INSIDE
 from headrace.server.replica.partition import Committed, Partition
-from headrace.server.security.operations import NO_PERMISSION, TOPIC, TRANSACTIONAL_ID, Operation
-from headrace.wire.batch import HEADER, HEADER_SIZE, TRANSACTIONAL
+from headrace.server.security.operations import NO_PERMISSION, TRANSACTIONAL_ID, Operation
+from headrace.wire.batch import HEADER_SIZE, TRANSACTIONAL
 from headrace.wire.codec import WireError
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import Endpoint
@@ -33,6 +34,12 @@ from headrace.wire.produce import (
 )
 
 Replies = list[tuple[bytes, list[PartitionReply]]]
+WRITE = Operation.WRITE
+"""Python 3.11 takes its time to look up a member of an enum."""
+
+ATTRIBUTES = 22
+"""Where a batch has the lower byte of its attributes."""
+
 Refused = dict[bytes, ErrorCode]
 """Topics that the client may not write to, and why."""
 
@@ -66,30 +73,27 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
 
 def _refused(context: Context, request: ProduceRequest) -> Refused:
     """The topics this client may not write to; all of them when it may not use its transactional id."""
-    transactional_id = request.transactional_id
-    if transactional_id is None:
-        allowed = not any(
-            _is_transactional(data.records) for each in request.topics for data in each.partitions
-        )
-    else:
-        allowed = context.may(Operation.WRITE, TRANSACTIONAL_ID, transactional_id)
-    if not allowed:
+    if not _may_use_transaction(context, request):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return {each.topic: code for each in request.topics}
     refused = {}
-    for each in request.topics:
-        name = context.engines.replicas.name_of(each.topic, context.version >= TOPIC_IDS)
-        if name is not None and not context.may(Operation.WRITE, TOPIC, name):
-            refused[each.topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    by_id = context.version >= TOPIC_IDS
+    known = known_topics(context, WRITE, by_id)
+    for topic, _ in request.topics:
+        if topic not in known and not ask_for_topic(context, WRITE, by_id, topic, known):
+            refused[topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return refused
 
 
-def _is_transactional(records: memoryview | None) -> bool:
-    """Whether records that name no transactional id, whose permission could be asked, belong to a transaction."""
-    if records is None or len(records) < HEADER_SIZE:
-        return False
-    attributes: int = HEADER.unpack_from(records)[5]
-    return attributes & TRANSACTIONAL != 0
+def _may_use_transaction(context: Context, request: ProduceRequest) -> bool:
+    """Records of a transaction need its transactional id, whose permission can be asked."""
+    if request.transactional_id is not None:
+        return context.may(WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    for _, partitions in request.topics:
+        for _, records in partitions:
+            if records is not None and len(records) >= HEADER_SIZE and records[ATTRIBUTES] & TRANSACTIONAL:
+                return False
+    return True
 
 
 def _verified(

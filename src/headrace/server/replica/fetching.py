@@ -96,7 +96,7 @@ class FetchReader:
         self.isolation = isolation
         self.max_bytes = max_bytes
         self._may_read = may_read
-        """Whether the reader is allowed this topic; asked each time, because permissions change. None: it is."""
+        """Whether the reader is allowed this topic; asked with each look, because permissions change. None: it is."""
         self._throttle = throttle
         """For followers: what they may take while they catch up."""
         self._selector = selector

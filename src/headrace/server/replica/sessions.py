@@ -36,6 +36,7 @@ class FetchSession:
         "id",
         "last_used",
         "on_change",
+        "permissions",
     )
 
     def __init__(
@@ -55,6 +56,8 @@ class FetchSession:
         self._watched: dict[Key, Partition] = {}
         self.on_change: Callable[[], None] | None = None
         """Set while a fetch of this session waits."""
+        self.permissions = 0
+        """The generation of permissions that the last fetch was judged by."""
 
     def partition_moved(self, partition: Partition) -> None:
         key = self._by_partition.get(partition)
@@ -85,6 +88,12 @@ class FetchSession:
             self._unwatch(key)
         self.entries.clear()
         self.changed.clear()
+
+    def judge_by(self, permissions: int) -> None:
+        """Look at every partition again if permissions have changed: one that is quiet may be forbidden now."""
+        if permissions != self.permissions:
+            self.permissions = permissions
+            self.changed |= dict.fromkeys(self.entries)
 
     def candidates(self) -> list[FetchEntry]:
         """What is worth looking at; whatever moves from now on, while a thread looks, is so again."""
