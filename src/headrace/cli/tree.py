@@ -30,6 +30,7 @@ COMMANDS = {
         "headrace.cli.transactions", "List, describe and abort transactions; find hanging ones."
     ),
     "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
+    "acls": Entry("headrace.cli.acls", "Allow and deny: add, list, remove and explain ACLs."),
     "features": Entry("headrace.cli.features", "Show and set feature levels of the cluster."),
     "context": Entry("headrace.cli.context", "Name clusters and choose among them."),
     "cluster": Entry("headrace.cli.cluster_status", "Describe the cluster and check its health."),
