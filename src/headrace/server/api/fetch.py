@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from functools import partial
 
 from headrace.clock import Timer
 from headrace.server.api.context import Context
 from headrace.server.api.fetch_states import TRANSITIONS, Event, State
-from headrace.server.api.topic_permissions import topic_check
+from headrace.server.api.topic_permissions import ask_for_topic, known_topics
 from headrace.server.config.broker_table import RACK_AWARE
 from headrace.server.net.connection import FAILED_INSIDE
-from headrace.server.replica.fetching import FetchEntry, FetchReader
+from headrace.server.replica.fetching import FetchEntry, FetchReader, Permission
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.selector import Selector, rack_aware
 from headrace.server.replica.sessions import INITIAL_EPOCH, FetchSession
@@ -49,12 +48,13 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
     fetch.look()
 
 
-def _permission(context: Context, by_id: bool, follower: bool) -> Callable[[bytes], bool]:
+def _permission(context: Context, by_id: bool, follower: bool) -> Permission:
     """A consumer needs the topic; a follower, which sees more than consumers, must be a broker."""
     if follower:
         is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
-        return lambda topic: is_broker
-    return topic_check(context, READ, by_id)
+        return frozenset(), lambda topic: is_broker
+    known = known_topics(context, READ, by_id)
+    return known, partial(ask_for_topic, context, READ, by_id, known)
 
 
 def _selector(context: Context, rack: str) -> Selector | None:
@@ -98,7 +98,7 @@ class _Fetch:
             replica_id=replica_id,
             isolation=request.isolation_level,
             max_bytes=min(request.max_bytes, engines.fetch_max_bytes),
-            may_read=_permission(context, by_id, follower=replica_id >= 0) if engines.guarded else None,
+            permission=_permission(context, by_id, follower=replica_id >= 0) if engines.guarded else None,
             throttle=replication.leader_throttle if replication is not None and replica_id >= 0 else None,
             selector=_selector(context, request.rack_id) if replica_id < 0 else None,
         )

@@ -37,6 +37,8 @@ Replies = list[tuple[bytes, list[PartitionReply]]]
 WRITE = Operation.WRITE
 """Python 3.11 takes its time to look up a member of an enum."""
 
+TRANSACTION_FORBIDDEN = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
 ATTRIBUTES = 22
 """Where a batch has the lower byte of its attributes."""
 
@@ -73,27 +75,23 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
 
 def _refused(context: Context, request: ProduceRequest) -> Refused:
     """The topics this client may not write to; all of them when it may not use its transactional id."""
-    if not _may_use_transaction(context, request):
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return {each.topic: code for each in request.topics}
-    refused = {}
+    transactional_id = request.transactional_id
+    in_transaction = transactional_id is not None
     by_id = context.version >= TOPIC_IDS
     known = known_topics(context, WRITE, by_id)
-    for topic, _ in request.topics:
-        if topic not in known and not ask_for_topic(context, WRITE, by_id, topic, known):
+    refused: Refused = {}
+    for topic, partitions in request.topics:
+        if topic not in known and not ask_for_topic(context, WRITE, by_id, known, topic):
             refused[topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return refused
-
-
-def _may_use_transaction(context: Context, request: ProduceRequest) -> bool:
-    """Records of a transaction need its transactional id, whose permission can be asked."""
-    if request.transactional_id is not None:
-        return context.may(WRITE, TRANSACTIONAL_ID, request.transactional_id)
-    for _, partitions in request.topics:
         for _, records in partitions:
             if records is not None and len(records) >= HEADER_SIZE and records[ATTRIBUTES] & TRANSACTIONAL:
-                return False
-    return True
+                in_transaction = True
+    # Records of a transaction need its transactional id, whose permission can be asked.
+    if in_transaction and (
+        transactional_id is None or not context.may(WRITE, TRANSACTIONAL_ID, transactional_id)
+    ):
+        return dict.fromkeys((topic for topic, _ in request.topics), TRANSACTION_FORBIDDEN)
+    return refused
 
 
 def _verified(

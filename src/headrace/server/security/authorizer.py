@@ -7,7 +7,7 @@ it is called with the broker's settings and has one method, `authorize`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from headrace.server.security.acl_table import AclTable, Decision
@@ -37,6 +37,7 @@ class StandardAuthorizer:
         self.table = AclTable((), super_users, allow_without_acl)
         self.generation = 0
         """Grows with every change, so that whoever remembers a decision knows when to ask again."""
+        self.on_change: Callable[[], None] | None = None
         self._remembered: dict[tuple[str, str, int, Resource], Decision] = {}
 
     def change(self, removed: Iterable[Acl], added: Iterable[Acl]) -> None:
@@ -47,6 +48,8 @@ class StandardAuthorizer:
         # Replaced, not cleared: a thread that is still deciding by the old ACLs must not leave its decision here.
         self._remembered = {}
         self.generation += 1
+        if self.on_change is not None:
+            self.on_change()
 
     def authorize(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
         return self.decide(principal, host, operation, resource).allowed
