@@ -32,6 +32,7 @@ COMMANDS = {
     "configs": Entry(
         "headrace.cli.commands.configs", "Show and change settings of topics, brokers and groups."
     ),
+    "acls": Entry("headrace.cli.commands.acls", "Allow and deny: add, list, remove and explain ACLs."),
     "quotas": Entry("headrace.cli.commands.quotas", "Show, set and remove client quotas."),
     "features": Entry("headrace.cli.commands.features", "Show and set feature levels of the cluster."),
     "context": Entry("headrace.cli.commands.context", "Name clusters and choose among them."),

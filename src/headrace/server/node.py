@@ -27,6 +27,7 @@ from headrace.server.disk_room import DiskRoom
 from headrace.server.disk_threads import DiskThreads
 from headrace.server.groups.attach import attach_groups
 from headrace.server.identity import Identity, StartError, confirm_identity, note_registration, read_identity
+from headrace.server.live_acls import follow_acls
 from headrace.server.live_settings import follow_settings
 from headrace.server.log.cleaner import LogCleaner
 from headrace.server.log.config import LogConfig
@@ -47,7 +48,8 @@ from headrace.server.replica.replication import Replication
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.strays import settle_strays
 from headrace.server.replica.turn import Turn
-from headrace.server.security.authorizer import AllowAll, Authorizer
+from headrace.server.security.authorizer import Authorizer
+from headrace.server.security.choosing import authorizer_of
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
@@ -75,7 +77,7 @@ class Node:
         self.config = config
         self.clock = clock or SystemClock()
         self._files = files or Files()
-        self._authorizer = authorizer or AllowAll()
+        self._given_authorizer = authorizer
         self._dispatcher = dispatcher
         self._removes_strays = removes_strays
         self._disk = DiskThreads(config.integer("num.io.threads"))
@@ -99,6 +101,7 @@ class Node:
     async def _start(self) -> None:
         """Each step pushes what ends it on `_undo`, so that a later step may fail."""
         undo = self._undo
+        authorizer = self._given_authorizer or authorizer_of(self.config)
         self.logs = self._open_logs()
         self._end_logs = self._leave_logs
         undo.callback(lambda: self._end_logs())
@@ -142,7 +145,8 @@ class Node:
             )
             watching = asyncio.create_task(room.run())
             undo.callback(watching.cancel)
-        await self._serve(sockets)
+        follow_acls(self.cluster, authorizer)
+        await self._serve(sockets, authorizer)
         replication.start()
 
     def _leave_logs(self) -> None:
@@ -244,7 +248,7 @@ class Node:
         else:
             log.error("The connection limits stay as they were: %s", error)
 
-    async def _serve(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
+    async def _serve(self, sockets: list[tuple[Listener, socket.socket]], authorizer: Authorizer) -> None:
         undo = self._undo
         turn = Turn()
         self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk, turn)
@@ -275,7 +279,7 @@ class Node:
             self.transactions,
             turn,
             ClientQuotas(self.config, self.clock),
-            self._authorizer,
+            authorizer,
         )
         config = self.cluster.config
         # From the file only. Settings of the cluster follow, and must not keep a broker from starting.

@@ -183,10 +183,19 @@ def test_a_broker_starts_without_the_libraries_that_only_other_commands_need():
 
 def test_a_broker_that_cannot_lock_the_cluster_does_not_start_as_if_it_could(headrace, tmp_path):
     file = tmp_path / "server.properties"
-    file.write_text("\nauthorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n")
+    file.write_text("\nssl.client.auth=required\n")
     said = starting(headrace, "--temp", "--listen", "127.0.0.1:0", "--config", file)
-    assert said.startswith(f"headrace: {file}:2: authorizer.class.name=")
+    assert said.startswith(f"headrace: {file}:2: ssl.client.auth=")
     assert "this version has no TLS, SASL or ACLs yet" in said
+    assert said.count("\n") == 1
+
+
+def test_a_broker_does_not_start_with_permissions_that_nobody_could_have(headrace, tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n")
+    said = starting(headrace, "--temp", "--listen", "127.0.0.1:0", "--config", file)
+    assert said.startswith("headrace: authorizer.class.name is set, but clients cannot log in")
+    assert "super.users=User:ANONYMOUS" in said
     assert said.count("\n") == 1
 
 

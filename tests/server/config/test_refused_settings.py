@@ -7,8 +7,6 @@ import pytest
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 
-STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-
 STOCK_4 = """
 process.roles=broker,controller
 node.id=1
@@ -40,9 +38,6 @@ log.retention.check.interval.ms=300000
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("authorizer.class.name", STANDARD),
-        ("super.users", "User:admin"),
-        ("allow.everyone.if.no.acl.found", "false"),
         ("sasl.enabled.mechanisms", "SCRAM-SHA-512"),
         ("sasl.enabled.mechanisms", "GSSAPI,PLAIN"),
         ("ssl.client.auth", "required"),
@@ -91,16 +86,13 @@ def test_what_is_not_offered_cannot_be_switched_on(name: str, sentence: str) -> 
 
 
 def test_a_refusal_names_the_place_in_the_file() -> None:
-    with pytest.raises(ConfigError, match=r"^server\.properties:7: super\.users=User:a is refused"):
-        BrokerConfig.load({"super.users": "User:a"}, None, {"super.users": "server.properties:7"})
+    with pytest.raises(ConfigError, match=r"^server\.properties:7: ssl\.client\.auth=required is refused"):
+        BrokerConfig.load({"ssl.client.auth": "required"}, None, {"ssl.client.auth": "server.properties:7"})
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("authorizer.class.name", ""),
-        ("super.users", ""),
-        ("allow.everyone.if.no.acl.found", "true"),
         ("sasl.enabled.mechanisms", "GSSAPI"),
         ("ssl.client.auth", "none"),
         ("security.inter.broker.protocol", "PLAINTEXT"),

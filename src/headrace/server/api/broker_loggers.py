@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from headrace.server.cluster.config_changes import ConfigOp, OpType
 from headrace.server.config.definition import ConfigSource, ConfigType
 from headrace.server.config.describe import ConfigEntry
+from headrace.server.security.audit import AUDIT
 from headrace.wire.errors import ErrorCode, KafkaError
 
 ROOT = "root"
@@ -25,6 +26,7 @@ def _loggers() -> dict[str, logging.Logger]:
     known = logging.Logger.manager.loggerDict
     found = {ROOT: logging.getLogger()}
     found.update((name, logging.getLogger(name)) for name in known if name.partition(".")[0] == "headrace")
+    found[AUDIT.name] = AUDIT
     return found
 
 

@@ -26,7 +26,7 @@ from headrace.wire.messages.create_topics import (
 
 async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     denied: list[CreatableTopic] = []
-    if not context.may_on_cluster(Operation.CREATE):
+    if not context.may_on_cluster(Operation.CREATE, asked_for=False):
         request.topics, denied = context.split(
             Operation.CREATE, TOPIC, request.topics, lambda topic: topic.name
         )
@@ -35,7 +35,9 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
     if request.topics or not (denied or beyond):
         response = await _create(context, request)
     for result in response.topics:
-        if not result.error_code and not context.may(Operation.DESCRIBE_CONFIGS, TOPIC, result.name):
+        if not result.error_code and not context.may(
+            Operation.DESCRIBE_CONFIGS, TOPIC, result.name, asked_for=False
+        ):
             _hide_configs(result)
     response.topics += [
         CreatableTopicResult(

@@ -26,7 +26,7 @@ UNKNOWN_ID = "This server does not host this topic ID."
 
 
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    if not context.engines.guarded:
+    if not context.engines.guarded or context.may_on_cluster(Operation.DELETE, asked_for=False):
         return await _delete_within_quota(context, request)
     denied: list[DeletableTopicResult] = []
     allowed: list[DeleteTopicState] = []

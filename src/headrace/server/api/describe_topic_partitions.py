@@ -43,7 +43,7 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
     for name in names:
         if name < first_name:
             continue
-        if not context.may(Operation.DESCRIBE, TOPIC, name):
+        if not context.may(Operation.DESCRIBE, TOPIC, name, asked_for=bool(request.topics)):
             if request.topics:
                 response.topics.append(
                     DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)

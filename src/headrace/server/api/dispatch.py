@@ -7,6 +7,7 @@ from functools import partial
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
+from headrace.server.api.forwarding import was_passed_on
 from headrace.server.api.metering import start_meter, tell_throttle_time
 from headrace.server.api.registry import APIS, Api
 from headrace.server.coordinator.promise import Promise, run
@@ -43,7 +44,7 @@ class Dispatcher:
             api.load()
         flexible = version >= api.request.FLEXIBLE
         client_id, position = read_client_id(frame, flexible)
-        context = Context(self._engines, connection, version, correlation_id, client_id)
+        context = Context(self._engines, connection, version, correlation_id, client_id, api=api.name)
         if self._engines.quotas.in_force:
             context.meter = start_meter(context, len(frame) - position)
         if context.meter is None:
@@ -59,6 +60,7 @@ class Dispatcher:
             api.handle_frame(context, frame, position)
             return
         request, _ = decode(api.request, context.version, frame, position)
+        context.passed_on = was_passed_on(context)
         self._call(api, context, request)
 
     def _call(self, api: Api, context: Context, request: Request) -> None:

@@ -18,7 +18,8 @@ from headrace.server.quotas.client_quotas import ClientQuotas
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.turn import Turn
-from headrace.server.security.authorizer import AllowAll, Authorizer
+from headrace.server.security.authorizer import AllowAll, Authorizer, StandardAuthorizer
+from headrace.server.security.permitted import PermittedTopics
 from headrace.server.transactions.attach import Transactions
 
 
@@ -42,12 +43,17 @@ class Engines:
     guarded: bool = field(init=False)
     """Whether the authorizer has to be asked: not where it allows all."""
     outbox: Outbox = field(init=False)
+    acls: StandardAuthorizer | None = field(init=False)
+    """The authorizer, where it decides by ACLs."""
+    permitted_topics: PermittedTopics | None = field(init=False)
     encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
     """The encoded topics of Metadata replies."""
 
     def __post_init__(self) -> None:
         self.outbox = Outbox(self.turn)
         self.guarded = not isinstance(self.authorizer, AllowAll)
+        self.acls = self.authorizer if isinstance(self.authorizer, StandardAuthorizer) else None
+        self.permitted_topics = PermittedTopics(self.acls) if self.acls is not None else None
 
     @property
     def config(self) -> BrokerConfig:

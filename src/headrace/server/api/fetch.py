@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from functools import partial
 
 from headrace.clock import Timer
 from headrace.server.api.context import Context
 from headrace.server.api.fetch_states import TRANSITIONS, Event, State
+from headrace.server.api.topic_permissions import ask_for_topic, known_topics
 from headrace.server.config.broker_table import RACK_AWARE
 from headrace.server.net.connection import FAILED_INSIDE
 from headrace.server.quotas.meter import Meter
-from headrace.server.replica.fetching import FetchEntry, FetchReader
+from headrace.server.replica.fetching import FetchEntry, FetchReader, Permission
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.selector import Selector, rack_aware
 from headrace.server.replica.sessions import FIRST_EPOCH, INITIAL_EPOCH, FetchSession
-from headrace.server.security.operations import TOPIC, Operation
+from headrace.server.security.operations import Operation
 from headrace.wire.codec import decode
 from headrace.wire.errors import KafkaError
 from headrace.wire.fetch import TOPIC_IDS, Part, PartitionReply, encode_reply, size_of
@@ -33,6 +33,9 @@ from headrace.wire.messages.fetch import FetchRequest
 log = logging.getLogger(__name__)
 
 Replies = list[tuple[FetchEntry, PartitionReply]]
+
+READ = Operation.READ
+"""Python 3.11 takes its time to look up a member of an enum."""
 
 
 def handle_frame(context: Context, frame: memoryview, position: int) -> None:
@@ -53,17 +56,13 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
     fetch.look()
 
 
-def _permission(context: Context, by_id: bool, follower: bool) -> Callable[[bytes], bool]:
+def _permission(context: Context, by_id: bool, follower: bool) -> Permission:
     """A consumer needs READ on the topic; a follower, which sees more than consumers, must be a broker."""
     if follower:
         is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
-        return lambda topic: is_broker
-
-    def may_read(topic: bytes) -> bool:
-        name = context.engines.replicas.name_of(topic, by_id)
-        return name is None or context.may(Operation.READ, TOPIC, name)
-
-    return may_read
+        return frozenset(), lambda topic: is_broker
+    known = known_topics(context, READ, by_id)
+    return known, partial(ask_for_topic, context, READ, by_id, known)
 
 
 def _selector(context: Context, rack: str) -> Selector | None:
@@ -112,11 +111,13 @@ class _Fetch:
             replica_id=replica_id,
             isolation=request.isolation_level,
             max_bytes=max_bytes,
-            may_read=_permission(context, by_id, follower=replica_id >= 0) if engines.guarded else None,
+            permission=_permission(context, by_id, follower=replica_id >= 0) if engines.guarded else None,
             throttle=replication.leader_throttle if replication is not None and replica_id >= 0 else None,
             selector=_selector(context, request.rack_id) if replica_id < 0 else None,
         )
         self._session = self._open_session(request, by_id, follower=replica_id >= 0)
+        if self._session is not None and engines.acls is not None:
+            self._session.judge_by(engines.acls.generation)
         self._entries = self._read_entries(request)
         if replica_id >= 0 and context.may_on_cluster(Operation.CLUSTER_ACTION):
             self._note_follower(replica_id, request)

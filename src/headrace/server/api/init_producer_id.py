@@ -47,8 +47,7 @@ def _check_both_or_neither(request: InitProducerIdRequest) -> None:
 
 def _check_idempotent_write(context: Context) -> None:
     """A client that may write to any topic may do so idempotently (KIP-679)."""
-    if context.may_on_cluster(Operation.IDEMPOTENT_WRITE):
+    if context.may_on_cluster(Operation.IDEMPOTENT_WRITE, asked_for=False):
         return
-    topics = context.engines.cluster.image.topics
-    if not any(context.may(Operation.WRITE, TOPIC, name) for name in topics):
+    if not context.may_on_some(Operation.WRITE, TOPIC, context.engines.cluster.image.topics):
         context.require(Operation.IDEMPOTENT_WRITE, *CLUSTER)

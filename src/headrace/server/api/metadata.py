@@ -40,7 +40,9 @@ async def handle(context: Context, request: MetadataRequest) -> bytearray:
     asked = request.topics
     if asked is None or (context.version == 0 and not asked):
         image = context.engines.cluster.image
-        visible, _ = context.split(Operation.DESCRIBE, TOPIC, image.topics.values(), lambda topic: topic.name)
+        visible, _ = context.split(
+            Operation.DESCRIBE, TOPIC, image.topics.values(), lambda topic: topic.name, asked_for=False
+        )
         return _answer(context, request, image, visible)
     missing: list[str] = []
     errors: dict[str, ErrorCode] = {}
@@ -86,7 +88,7 @@ async def _create(context: Context, request: MetadataRequest, names: list[str]) 
         return errors
     if not engines.config.boolean("auto.create.topics.enable"):
         return errors
-    if not context.may_on_cluster(Operation.CREATE):
+    if not context.may_on_cluster(Operation.CREATE, asked_for=False):
         wanted, denied = context.split(Operation.CREATE, TOPIC, wanted, str)
         errors |= dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not wanted:

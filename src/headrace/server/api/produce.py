@@ -12,14 +12,15 @@ from collections.abc import Sequence
 
 from headrace.clock import Timer
 from headrace.server.api.context import Context
+from headrace.server.api.topic_permissions import ask_for_topic, known_topics
 from headrace.server.api.verification import Verification
 from headrace.server.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.server.log.producers import VerificationGuard
 from headrace.server.log.validation import RecordsRefused
 from headrace.server.net.connection import FAILED_INSIDE
 from headrace.server.replica.partition import Committed, Partition
-from headrace.server.security.operations import NO_PERMISSION, TOPIC, TRANSACTIONAL_ID, Operation
-from headrace.wire.batch import HEADER, HEADER_SIZE, TRANSACTIONAL
+from headrace.server.security.operations import NO_PERMISSION, TRANSACTIONAL_ID, Operation
+from headrace.wire.batch import HEADER_SIZE, TRANSACTIONAL
 from headrace.wire.codec import WireError
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import Endpoint
@@ -33,6 +34,14 @@ from headrace.wire.produce import (
 )
 
 Replies = list[tuple[bytes, list[PartitionReply]]]
+WRITE = Operation.WRITE
+"""Python 3.11 takes its time to look up a member of an enum."""
+
+TRANSACTION_FORBIDDEN = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+ATTRIBUTES = 22
+"""Where a batch has the lower byte of its attributes."""
+
 Refused = dict[bytes, ErrorCode]
 """Topics that the client may not write to, and why."""
 
@@ -67,29 +76,22 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
 def _refused(context: Context, request: ProduceRequest) -> Refused:
     """The topics this client may not write to; all of them when it may not use its transactional id."""
     transactional_id = request.transactional_id
-    if transactional_id is None:
-        allowed = not any(
-            _is_transactional(data.records) for each in request.topics for data in each.partitions
-        )
-    else:
-        allowed = context.may(Operation.WRITE, TRANSACTIONAL_ID, transactional_id)
-    if not allowed:
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return {each.topic: code for each in request.topics}
-    refused = {}
-    for each in request.topics:
-        name = context.engines.replicas.name_of(each.topic, context.version >= TOPIC_IDS)
-        if name is not None and not context.may(Operation.WRITE, TOPIC, name):
-            refused[each.topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    in_transaction = transactional_id is not None
+    by_id = context.version >= TOPIC_IDS
+    known = known_topics(context, WRITE, by_id)
+    refused: Refused = {}
+    for topic, partitions in request.topics:
+        if topic not in known and not ask_for_topic(context, WRITE, by_id, known, topic):
+            refused[topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        for _, records in partitions:
+            if records is not None and len(records) >= HEADER_SIZE and records[ATTRIBUTES] & TRANSACTIONAL:
+                in_transaction = True
+    # Records of a transaction need its transactional id, whose permission can be asked.
+    if in_transaction and (
+        transactional_id is None or not context.may(WRITE, TRANSACTIONAL_ID, transactional_id)
+    ):
+        return dict.fromkeys((topic for topic, _ in request.topics), TRANSACTION_FORBIDDEN)
     return refused
-
-
-def _is_transactional(records: memoryview | None) -> bool:
-    """Whether transactional records come without a transactional id whose permission could be checked."""
-    if records is None or len(records) < HEADER_SIZE:
-        return False
-    attributes: int = HEADER.unpack_from(records)[5]
-    return attributes & TRANSACTIONAL != 0
 
 
 def _verified(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headrace.server.cluster import (
+    acls,
     brokers,
     config_changes,
     features,
@@ -17,6 +18,7 @@ from headrace.server.cluster import (
     reassignments,
     topics,
 )
+from headrace.server.cluster.acls import Created, Removed
 from headrace.server.cluster.changes import ProducerIdsAllocated
 from headrace.server.cluster.config_changes import ConfigOp, Errors
 from headrace.server.cluster.image import ConfigResource
@@ -24,6 +26,7 @@ from headrace.server.cluster.outcome import Outcome
 from headrace.server.cluster.quota_changes import Alteration
 from headrace.server.cluster.situation import Decision, Situation
 from headrace.server.cluster.topics import CreatedTopic
+from headrace.server.security.acls import Acl, AclFilter
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from headrace.wire.messages.alter_partition_reassignments import (
@@ -88,6 +91,14 @@ def alter_reassignments(
 
 def update_features(request: UpdateFeaturesRequest) -> Decision[None]:
     return lambda now: features.update_features(now.image, request)
+
+
+def create_acls(wanted: Sequence[Acl]) -> Decision[Created]:
+    return lambda now: acls.create_acls(now.image, wanted)
+
+
+def delete_acls(filters: Sequence[AclFilter]) -> Decision[Removed]:
+    return lambda now: acls.delete_acls(now.image, filters)
 
 
 def unregister_broker(broker_id: int) -> Decision[None]:

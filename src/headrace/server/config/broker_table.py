@@ -225,7 +225,7 @@ _QUOTAS = [
 ]
 
 _SECURITY = [
-    Setting("authorizer.class.name", STRING, "", "What decides who may do what; `org.apache.kafka.metadata.authorizer.StandardAuthorizer` for ACLs, empty for no checks.", None, LOW),
+    Setting("authorizer.class.name", STRING, "", "What decides who may do what; `org.apache.kafka.metadata.authorizer.StandardAuthorizer` for ACLs, a Python class of your own, empty for no checks.", None, LOW),
     Setting("super.users", STRING, "", "Principals that may do everything: User:name, separated by semicolons.", None, MEDIUM),
     Setting("allow.everyone.if.no.acl.found", BOOLEAN, False, "Whether a resource without ACLs is open to all.", None, MEDIUM),
     Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "SASL mechanisms offered.", None, MEDIUM, BROKER),

@@ -112,9 +112,6 @@ _OPEN_TO_ALL = (
 )
 
 REFUSED: Mapping[str, Refusal] = {
-    "authorizer.class.name": Refusal(("",), _OPEN_TO_ALL),
-    "super.users": Refusal(("",), _OPEN_TO_ALL),
-    "allow.everyone.if.no.acl.found": Refusal(("true",), _OPEN_TO_ALL),
     "sasl.enabled.mechanisms": Refusal(("", "GSSAPI"), _OPEN_TO_ALL),
     "ssl.client.auth": Refusal(("none",), _OPEN_TO_ALL),
     "security.inter.broker.protocol": Refusal(("PLAINTEXT",), _OPEN_TO_ALL),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.replicas import Replicas
@@ -61,11 +62,16 @@ class FetchEntry:
         self.last_fetched_epoch = last_fetched_epoch
 
 
+Permission = tuple[AbstractSet[bytes], Callable[[bytes], bool]]
+"""Topics known to be allowed, which ACLs that change take out, and whom to ask about the others."""
+
+
 class FetchReader:
     """What applies to a whole request: the reader, how far it may read, and its byte limits."""
 
     __slots__ = (
-        "_may_read",
+        "_denied",
+        "_permission",
         "_replicas",
         "_selector",
         "_throttle",
@@ -85,7 +91,7 @@ class FetchReader:
         replica_id: int,
         isolation: int,
         max_bytes: int,
-        may_read: Callable[[bytes], bool] | None = None,
+        permission: Permission | None = None,
         throttle: ReplicationThrottle | None = None,
         selector: Selector | None = None,
     ) -> None:
@@ -95,8 +101,10 @@ class FetchReader:
         self.replica_id = replica_id
         self.isolation = isolation
         self.max_bytes = max_bytes
-        self._may_read = may_read
-        """Whether the reader may read this topic, checked each time, because permissions change; None allows everything."""
+        self._permission = permission
+        """Which topics the reader is allowed; asked with each look, because permissions change. None: all."""
+        self._denied: bytes | None = None
+        """The last topic that was not: a request names all its partitions one after the other."""
         self._throttle = throttle
         """For followers: what they may take while they catch up."""
         self._selector = selector
@@ -124,8 +132,9 @@ class FetchReader:
 
     def _read_entry(self, entry: FetchEntry, room: int, first: bool, nowait: bool) -> PartitionReply:
         entry.left_out = False
-        if self._may_read is not None and not self._may_read(entry.topic):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        permission = self._permission
+        if permission is not None and entry.topic not in permission[0]:
+            self._require(entry.topic, permission)
         partition = self._replicas.find(entry.topic, entry.index, self.by_id)
         entry.partition = partition
         self._check(partition, entry)
@@ -169,6 +178,11 @@ class FetchReader:
         if self.isolation == READ_COMMITTED and reply.aborted is None:
             reply.aborted = []
         return reply
+
+    def _require(self, topic: bytes, permission: Permission) -> None:
+        if topic == self._denied or not permission[1](topic):
+            self._denied = topic
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
     def _throttled(self, partition: Partition) -> bool:
         """Whether a follower that is catching up has to wait for the throttle."""

@@ -38,6 +38,7 @@ class FetchSession:
         "id",
         "last_used",
         "on_change",
+        "permissions",
     )
 
     def __init__(
@@ -57,6 +58,8 @@ class FetchSession:
         self._watched: dict[Key, Partition] = {}
         self.on_change: Callable[[], None] | None = None
         """Set while a fetch of this session waits."""
+        self.permissions = 0
+        """The generation of permissions that the last fetch was judged by."""
 
     def partition_moved(self, partition: Partition) -> None:
         key = self._by_partition.get(partition)
@@ -87,6 +90,12 @@ class FetchSession:
             self._unwatch(key)
         self.entries.clear()
         self.changed.clear()
+
+    def judge_by(self, permissions: int) -> None:
+        """Look at every partition again if permissions have changed: one that is quiet may be forbidden now."""
+        if permissions != self.permissions:
+            self.permissions = permissions
+            self.changed |= dict.fromkeys(self.entries)
 
     def candidates(self) -> list[FetchEntry]:
         """The partitions worth reading; those that change from now on, while a thread reads, become candidates again."""
