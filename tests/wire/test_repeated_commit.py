@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.wire.frames import encode_request, read_client_id, read_request_start
@@ -51,6 +51,7 @@ def remember(frame: memoryview, version: int) -> RepeatedCommit:
 
 
 @given(COMMITS, VERSIONS, st.integers(-(2**31), 2**31 - 1), st.data())
+@settings(deadline=None)
 def test_the_same_commit_with_other_offsets_is_recognised(request, version, correlation_id, data) -> None:
     repeated = remember(frame_of(request, version, 1), version)
     for topic in request.topics:
@@ -61,6 +62,7 @@ def test_the_same_commit_with_other_offsets_is_recognised(request, version, corr
 
 
 @given(COMMITS, VERSIONS, st.data())
+@settings(deadline=None)
 def test_a_frame_that_differs_anywhere_else_is_not(request, version, data) -> None:
     frame = frame_of(request, version, 1)
     repeated = remember(frame, version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.server.groups.offsets.form import CommitForm
@@ -21,6 +21,7 @@ NUMBERS = st.integers(-(2**63), 2**63 - 1)
     TEXTS,
     st.lists(st.tuples(st.integers(0, 3_000_000), NUMBERS, NUMBERS), min_size=1, max_size=5),
 )
+@settings(deadline=None)
 def test_a_form_writes_what_the_record_would_be(group, topic, partition, epoch, metadata, written) -> None:
     form = CommitForm(group, topic, partition, epoch, metadata)
     for index, offset, now in written:

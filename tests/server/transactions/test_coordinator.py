@@ -19,6 +19,7 @@ from headrace.server.transactions.coordinator import TransactionConfig, Transact
 from headrace.server.transactions.enlisting import Enlisting
 from headrace.server.transactions.metadata import LAST_EPOCH, Status, Transaction
 from headrace.testing.clock import MovableClock
+from headrace.wire.batch import iterate_batches
 from headrace.wire.errors import ErrorCode, KafkaError
 
 NOBODY = (-1, -1)
@@ -305,3 +306,33 @@ async def test_a_partition_that_could_not_be_read_is_loaded_when_it_can(harness,
     monkeypatch.setattr(LeaderLog, "read", broken_once)
     await harness.lead(1)
     assert harness.coordinator.describe(name).status is Status.EMPTY
+
+
+async def test_steps_of_different_transactions_share_one_batch(harness):
+    names = [harness.name_in(1, start) for start in (0, 100, 200)]
+    producers = [await harness.coordinator.init_producer_id(name, 60_000, NOBODY) for name in names]
+    log = harness.partitions[1].log
+    end = log.log_end_offset
+    await asyncio.gather(
+        *(
+            harness.coordinator.add_partitions(name, *producer, [("orders", 0)])
+            for name, producer in zip(names, producers, strict=True)
+        )
+    )
+    headers = [header for _, header in iterate_batches(memoryview(log.read(end, 1 << 20).read()))]
+    assert [header.records_count for header in headers] == [3]
+    assert {harness.coordinator.describe(name).status for name in names} == {Status.ONGOING}
+
+
+async def test_two_steps_of_one_transaction_in_a_round_see_each_other(harness):
+    name = harness.name_in(1)
+    producer = await harness.coordinator.init_producer_id(name, 60_000, NOBODY)
+    added = harness.coordinator.add_partitions(name, *producer, [("orders", 0)])
+    more = harness.coordinator.add_partitions(name, *producer, [("orders", 1)])
+    assert harness.coordinator.describe(name).partitions == {("orders", 0), ("orders", 1)}
+    await added
+    await more
+    ended = harness.coordinator.end(name, *producer, commit=True, client_version=0)
+    fencing = harness.coordinator.init_producer_id(name, 60_000, NOBODY)
+    await ended
+    assert await fencing == (producer[0], producer[1] + 1)

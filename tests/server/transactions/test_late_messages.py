@@ -104,7 +104,7 @@ class TestVersion2:
         self, broker, client, topic
     ):
         coordinator = broker.node.transactions.coordinator
-        send, held = coordinator._send_markers, threading.Event()
+        send, held = coordinator._ending._send_markers, threading.Event()
 
         async def hold(transaction, epoch):
             while not held.is_set():  # noqa: ASYNC110
@@ -113,7 +113,7 @@ class TestVersion2:
 
         producer = init(client, topic)
         assert produce(client, topic, producer, 0, 12) is ErrorCode.NONE
-        coordinator._send_markers = hold
+        coordinator._ending._send_markers = hold
         try:
             code, producer = end(client, topic, producer, True, 5)
             assert code is ErrorCode.NONE
@@ -121,7 +121,7 @@ class TestVersion2:
             assert produce(client, topic, producer, 0, 12) is ErrorCode.NONE
         finally:
             held.set()
-            coordinator._send_markers = send
+            coordinator._ending._send_markers = send
         assert end(client, topic, producer, True, 5)[0] is ErrorCode.NONE
         until(lambda: stable_and_end(client, topic) == (4, 4))
 

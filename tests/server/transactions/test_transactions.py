@@ -247,7 +247,7 @@ def test_a_restart_between_decision_and_markers_finishes_the_transaction(make_br
         async def never(transaction, epoch):
             await asyncio.Event().wait()
 
-        coordinator._send_markers = never
+        coordinator._ending._send_markers = never
 
     broker.run(hold_markers)
     producer.commit_transaction(30)

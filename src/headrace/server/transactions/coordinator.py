@@ -7,7 +7,6 @@ the background, again after a restart, until every partition has one.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -22,10 +21,16 @@ from headrace.server.coordinator.log import CoordinatorLog
 from headrace.server.coordinator.partitioning import partition_for
 from headrace.server.coordinator.promise import Promise, run
 from headrace.server.coordinator.runtime import CoordinatorRuntime
-from headrace.server.coordinator.shard import Shard
 from headrace.server.coordinator.write import Write
 from headrace.server.replica.turn import Turn
 from headrace.server.transactions import rules
+from headrace.server.transactions.ending import (
+    Ending,
+    SendMarkers,
+    TransactionShard,
+    known_transaction,
+    store,
+)
 from headrace.server.transactions.metadata import NO_PRODUCER_ID, Status, TopicPartition, Transaction
 from headrace.server.transactions.records import FLEXIBLE, TransactionRecord
 from headrace.server.transactions.state import TransactionState
@@ -34,13 +39,7 @@ from headrace.wire.errors import ErrorCode, KafkaError
 log = logging.getLogger(__name__)
 
 FORGOTTEN_AT_ONCE = 500
-MARKERS_SECONDS = 0.1
-"""How long a request for the next transaction waits for the last one's markers before the client has to retry."""
-
 T = TypeVar("T")
-TransactionShard = Shard[TransactionState, TransactionRecord]
-SendMarkers = Callable[[Transaction, int], Awaitable[None]]
-"""(transaction, coordinator epoch): returns when every partition of the transaction has its marker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +78,8 @@ class TransactionCoordinator:
         self._clock = clock
         self._partition_count = partition_count
         self._new_producer_id = new_producer_id
-        self._send_markers = send_markers
         self._record_version = record_version
-        self._epochs: dict[int, int] = {}
-        self._ending: dict[tuple[int, str], asyncio.Task[None]] = {}
+        self._ending = Ending(clock, send_markers, self.partition_for)
         self._runtime: CoordinatorRuntime[TransactionState, TransactionRecord] = CoordinatorRuntime(
             TRANSACTION_STATE, self._new_state, clock, turn, config.commit_timeout_ms
         )
@@ -98,18 +95,18 @@ class TransactionCoordinator:
         ]
 
     def close(self) -> None:
-        for task in (*self._tasks, *self._ending.values()):
+        for task in self._tasks:
             task.cancel()
+        self._ending.close()
         self._runtime.close()
 
     def lead(self, partition: int, log_: CoordinatorLog, leader_epoch: int) -> None:
-        self._epochs[partition] = leader_epoch
+        self._ending.lead(partition, leader_epoch)
         self._runtime.lead(partition, log_)
 
     def resign(self, partition: int) -> None:
         self._runtime.resign(partition)
-        for key in [key for key in self._ending if key[0] == partition]:
-            self._ending.pop(key).cancel()
+        self._ending.resign(partition)
 
     def _new_state(self, shard: TransactionShard) -> TransactionState:
         state = TransactionState(lambda: self._resume(shard, state), self._record_version)
@@ -119,7 +116,7 @@ class TransactionCoordinator:
         """After loading: finish what was decided before."""
         for transaction in list(state.transactions.values()):
             if transaction.status.ending:
-                self._finish(shard, transaction)
+                self._ending.finish(shard, transaction)
 
     async def _every(self, interval_ms: int, job: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -137,11 +134,6 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id must not be empty.")
         return self._runtime.shard(self.partition_for(transactional_id))
 
-    def _known(self, shard: TransactionShard, transactional_id: str) -> Transaction | None:
-        """As the last step left it, which may still be in the open batch."""
-        shard.settle(transactional_id)
-        return shard.state.transactions.get(transactional_id)
-
     # Steps
 
     async def init_producer_id(
@@ -158,7 +150,7 @@ class TransactionCoordinator:
         await self.wait_for_ending(transactional_id)
         shard = self._shard(transactional_id)
         fresh_id = await self._id_if_needed(shard, transactional_id)
-        current = self._known(shard, transactional_id)
+        current = known_transaction(shard, transactional_id)
         if current is not None and current.status is Status.ONGOING:
             await self._fence(shard, current, expected, fresh_id)
             raise rules.busy()
@@ -173,11 +165,11 @@ class TransactionCoordinator:
                 self._clock.now_ms(),
             )
 
-        initialised = await self._store(shard, transactional_id, step)
+        initialised = await store(shard, transactional_id, step)
         return initialised.producer_id, initialised.producer_epoch
 
     def _needs_id(self, shard: TransactionShard, transactional_id: str) -> bool:
-        known = self._known(shard, transactional_id)
+        known = known_transaction(shard, transactional_id)
         return known is None or known.epoch_exhausted
 
     async def _id_if_needed(self, shard: TransactionShard, transactional_id: str) -> int:
@@ -195,7 +187,7 @@ class TransactionCoordinator:
             current.producer_epoch,
         ):
             raise rules.fenced()
-        await self._decide(
+        await self._ending.decide(
             shard, current.transactional_id, lambda: rules.fence(current, fresh_id, self._clock.now_ms())
         )
 
@@ -209,7 +201,7 @@ class TransactionCoordinator:
     ) -> Promise[Transaction]:
         def add() -> Promise[Transaction]:
             shard = self._shard(transactional_id)
-            return self._store(
+            return store(
                 shard,
                 transactional_id,
                 lambda: rules.add_partitions(
@@ -228,7 +220,7 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        known = self._known(self._shard(transactional_id), transactional_id)
+        known = known_transaction(self._shard(transactional_id), transactional_id)
         return {each: rules.verify(known, producer_id, epoch, each) for each in partitions}
 
     def end(
@@ -242,7 +234,7 @@ class TransactionCoordinator:
                 now = self._clock.now_ms()
                 return rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
 
-            decided = self._decide(shard, transactional_id, step)
+            decided = self._ending.decide(shard, transactional_id, step)
             return decided.then(lambda known: rules.answer_to_end(known.result()))
 
         async def end_with_new_id(shard: TransactionShard) -> tuple[int, int]:
@@ -271,9 +263,9 @@ class TransactionCoordinator:
         log.info("%s was open longer than its timeout and is aborted", transaction.transactional_id)
         try:
             fresh_id = await self._id_if_needed(shard, transaction.transactional_id)
-            if self._known(shard, transaction.transactional_id) is not transaction:
+            if known_transaction(shard, transaction.transactional_id) is not transaction:
                 return
-            await self._decide(
+            await self._ending.decide(
                 shard,
                 transaction.transactional_id,
                 lambda: rules.fence(transaction, fresh_id, self._clock.now_ms()),
@@ -294,7 +286,7 @@ class TransactionCoordinator:
     # Looking
 
     def describe(self, transactional_id: str) -> Transaction:
-        found = self._known(self._shard(transactional_id), transactional_id)
+        found = known_transaction(self._shard(transactional_id), transactional_id)
         if found is None:
             raise KafkaError(
                 ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"No transactional id {transactional_id} is known here."
@@ -305,52 +297,7 @@ class TransactionCoordinator:
         for shard in self._runtime.shards():
             yield from shard.state.transactions.values()
 
-    # Storing and finishing
-
-    def _store(
-        self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
-    ) -> Promise[Transaction]:
-        """Take a step, which is known when it is committed; so is one that changes nothing."""
-
-        def operation() -> Write[TransactionRecord, Transaction]:
-            after = step()
-            if shard.state.transactions.get(transactional_id) is after:
-                return Write((), after)
-            return Write((TransactionRecord(transactional_id, after),), after)
-
-        return shard.write(operation, transactional_id)
-
-    def _decide(
-        self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
-    ) -> Promise[Transaction]:
-        """Store a decision and have it carried out. One that is not confirmed in time is in the log all the same, and
-        nobody can take another: it is carried out as soon as it is confirmed, whatever the reply to the client says."""
-        taken: list[Transaction] = []
-
-        def deciding() -> Transaction:
-            taken.append(step())
-            return taken[0]
-
-        def carry_out(decision: Promise[Transaction]) -> None:
-            confirmed = decision.exception() is None
-            for one in [decision.result()] if confirmed else taken:
-                stands = confirmed or (
-                    not shard.closed and shard.state.transactions.get(transactional_id) is one
-                )
-                if stands and one.status.ending:
-                    self._finish(shard, one, confirmed)
-
-        stored = self._store(shard, transactional_id, deciding)
-        stored.when_done(carry_out)
-        return stored
-
-    def _finish(self, shard: TransactionShard, transaction: Transaction, confirmed: bool = True) -> None:
-        """Send the markers of a decided transaction, then store that it is complete."""
-        partition = self.partition_for(transaction.transactional_id)
-        key = (partition, transaction.transactional_id)
-        self._ending[key] = asyncio.get_running_loop().create_task(
-            self._complete(shard, transaction, key, confirmed)
-        )
+    # The last transaction
 
     def _after_last(self, transactional_id: str, step: Callable[[], Promise[T]]) -> Promise[T]:
         """Take a step now, or a little later if the last transaction is just being ended."""
@@ -359,57 +306,13 @@ class TransactionCoordinator:
             await self.wait_for_ending(transactional_id)
             return await step()
 
-        if (self.partition_for(transactional_id), transactional_id) in self._ending:
-            return run(wait())
-        return _attempt(step)
+        return run(wait()) if self._ending.is_under_way(transactional_id) else _attempt(step)
 
     async def wait_for_ending(self, transactional_id: str) -> None:
-        """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
-        known = self._known(self._shard(transactional_id), transactional_id)
+        """When the last transaction is just being ended, wait for that a little."""
+        known = known_transaction(self._shard(transactional_id), transactional_id)
         if known is not None and known.status.ending:
-            ending = self._ending.get((self.partition_for(transactional_id), transactional_id))
-            if ending is not None:
-                with contextlib.suppress(TimeoutError):
-                    await self._clock.wait_for(asyncio.wait([ending]), MARKERS_SECONDS)
-
-    async def _complete(
-        self, shard: TransactionShard, transaction: Transaction, key: tuple[int, str], confirmed: bool
-    ) -> None:
-        try:
-            await self._carry_out(shard, transaction, self._epochs.get(key[0], 0), confirmed)
-        finally:
-            if self._ending.get(key) is asyncio.current_task():
-                del self._ending[key]
-
-    async def _carry_out(
-        self, shard: TransactionShard, transaction: Transaction, epoch: int, confirmed: bool
-    ) -> None:
-        if not confirmed:
-            await self._insist(shard, transaction.transactional_id, lambda: transaction)
-            if shard.closed:
-                return
-        await self._send_markers(transaction, epoch)
-
-        def step() -> Transaction:
-            current = shard.state.transactions.get(transaction.transactional_id)
-            if current is not transaction:
-                return current or transaction
-            return rules.complete(transaction, self._clock.now_ms())
-
-        await self._insist(shard, transaction.transactional_id, step)
-
-    async def _insist(
-        self, shard: TransactionShard, transactional_id: str, step: Callable[[], Transaction]
-    ) -> None:
-        """Take a step however long it takes to be confirmed, unless another coordinator goes on from here."""
-        while not shard.closed:
-            try:
-                await self._store(shard, transactional_id, step)
-                return
-            except KafkaError:
-                # The next coordinator finds the decision in the log and finishes.
-                if not shard.closed:
-                    await self._clock.sleep(0.1)
+            await self._ending.wait_a_little(transactional_id)
 
 
 def _attempt(step: Callable[[], Promise[T]]) -> Promise[T]:
