@@ -320,19 +320,23 @@ class _Fetch:
             for partition in self._watched:
                 partition.unwatch(self)
 
-    def _reply(self, replies: Replies, throttle_ms: int = 0) -> None:
+    def _reply(self, replies: Replies) -> None:
         if self._session is not None:
             replies = self._session.settle(replies)
         self._reader.count_sent(replies)
-        self._context.reply_parts(self._encode(replies, throttle_ms))
+        self._context.reply_parts(self._encode(replies))
 
     def _reply_metered(self, replies: Replies, meter: Meter) -> None:
         """A client beyond its quota gets an empty reply, and is told how long to wait."""
         session = self._session
-        size = size_of(self._encode(replies if session is None else session.news(replies), 0))
-        throttle_ms, held_back = meter.fetched(size)
+        news = replies if session is None else session.news(replies)
+        parts = self._encode(news)
+        throttle_ms, held_back = meter.fetched(size_of(parts))
         if not held_back:
-            self._reply(replies, throttle_ms)
+            if session is not None:
+                session.settle(replies)
+            self._reader.count_sent(news)
+            self._context.reply_parts(self._encode(news, throttle_ms) if throttle_ms else parts)
             return
         if session is not None and session.epoch == FIRST_EPOCH:
             # Its first reply would have to name every partition.
@@ -342,7 +346,7 @@ class _Fetch:
             session.attend(replies)
         self._context.reply_parts(self._encode([], throttle_ms))
 
-    def _encode(self, replies: Replies, throttle_ms: int) -> list[Part]:
+    def _encode(self, replies: Replies, throttle_ms: int = 0) -> list[Part]:
         topics: dict[bytes, list[PartitionReply]] = {}
         for entry, reply in replies:
             topics.setdefault(entry.topic, []).append(reply)
