@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 class Dispatcher:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
+        self._quotas = engines.quotas
         self.turn = engines.turn
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -45,26 +46,31 @@ class Dispatcher:
         flexible = version >= api.request.FLEXIBLE
         client_id, position = read_client_id(frame, flexible)
         context = Context(self._engines, connection, version, correlation_id, client_id, api=api.name)
-        if self._engines.quotas.in_force:
+        if self._quotas.in_force:
             context.meter = start_meter(context, len(frame) - position)
-        if context.meter is None:
-            self._serve(api, context, frame, position)
-            return
-        try:
-            self._serve(api, context, frame, position)
-        finally:
-            context.meter.pause()
-
-    def _serve(self, api: Api, context: Context, frame: memoryview, position: int) -> None:
+            if context.meter is not None:
+                self._serve_metered(api, context, frame, position)
+                return
         if api.handle_frame is not None:
             api.handle_frame(context, frame, position)
             return
-        request, _ = decode(api.request, context.version, frame, position)
-        context.passed_on = was_passed_on(context)
+        request, _ = decode(api.request, version, frame, position)
         self._call(api, context, request)
+
+    def _serve_metered(self, api: Api, context: Context, frame: memoryview, position: int) -> None:
+        assert context.meter is not None
+        try:
+            if api.handle_frame is not None:
+                api.handle_frame(context, frame, position)
+            else:
+                request, _ = decode(api.request, context.version, frame, position)
+                self._call(api, context, request)
+        finally:
+            context.meter.pause()
 
     def _call(self, api: Api, context: Context, request: Request) -> None:
         assert api.handle is not None
+        context.passed_on = was_passed_on(context)
         try:
             result = api.handle(context, request)
         except Exception as error:

@@ -84,7 +84,6 @@ class _Fetch:
         "_reader",
         "_session",
         "_state",
-        "_throttle_ms",
         "_timer",
         "_watched",
     )
@@ -99,7 +98,6 @@ class _Fetch:
         if context.meter is not None:
             max_bytes = min(max_bytes, context.meter.most_fetched())
         self._min_bytes = min(request.min_bytes, max_bytes)
-        self._throttle_ms = 0
         self._timer: Timer | None = None
         self._watched: list[Partition] = []
         self._state = State.FIRST_LOOK
@@ -297,8 +295,12 @@ class _Fetch:
 
     def _answer(self, replies: Replies) -> None:
         self._become(Event.ENOUGH)
-        self._reply(replies)
-        self._stop_waiting()  # after the reply, which the client is waiting for
+        meter = self._context.meter
+        if meter is None:
+            self._reply(replies)
+        else:
+            self._reply_metered(replies, meter)
+        self._stop_waiting()  # after the reply, which somebody is waiting for
         if self._context.connection.muted:
             self._context.connection.unmute()
 
@@ -320,28 +322,30 @@ class _Fetch:
                 partition.unwatch(self)
 
     def _reply(self, replies: Replies) -> None:
-        if self._context.meter is not None and self._throttled(replies, self._context.meter):
-            return
         if self._session is not None:
             replies = self._session.settle(replies)
         self._reader.count_sent(replies)
-        self._context.reply_parts(self._encode(replies, self._throttle_ms))
+        self._context.reply_parts(self._encode(replies))
 
-    def _throttled(self, replies: Replies, meter: Meter) -> bool:
-        """Whether the client is over its quota and gets an empty reply instead, and the time it has to wait."""
+    def _reply_metered(self, replies: Replies, meter: Meter) -> None:
+        """A client beyond its quota gets an empty reply, and is told how long to wait."""
         session = self._session
-        size = size_of(self._encode(replies if session is None else session.news(replies)))
-        self._throttle_ms, held_back = meter.fetched(size)
+        news = replies if session is None else session.news(replies)
+        parts = self._encode(news)
+        throttle_ms, held_back = meter.fetched(size_of(parts))
         if not held_back:
-            return False
+            if session is not None:
+                session.settle(replies)
+            self._reader.count_sent(news)
+            self._context.reply_parts(self._encode(news, throttle_ms) if throttle_ms else parts)
+            return
         if session is not None and session.epoch == FIRST_EPOCH:
             # Its first reply would have to name every partition.
             self._context.engines.sessions.remove(session.id)
             self._session = None
         elif session is not None:
             session.attend(replies)
-        self._context.reply_parts(self._encode([], self._throttle_ms))
-        return True
+        self._context.reply_parts(self._encode([], throttle_ms))
 
     def _encode(self, replies: Replies, throttle_ms: int = 0) -> list[Part]:
         topics: dict[bytes, list[PartitionReply]] = {}

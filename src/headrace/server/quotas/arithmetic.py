@@ -35,24 +35,29 @@ class _Sample:
 class Rate:
     """What one client used, per second, over a sliding window."""
 
-    __slots__ = ("_samples", "_window")
+    __slots__ = ("_sample_ms", "_samples", "_span_ms", "_total", "_whole")
 
     def __init__(self, window: Window) -> None:
-        self._window = window
+        self._sample_ms = window.sample_ms
+        self._span_ms = window.span_ms
+        self._whole = window.samples - 1
+        """Samples that are over count as if there were this many, at least."""
         self._samples: deque[_Sample] = deque()
+        self._total = 0.0
 
     def record(self, value: float, now: int) -> None:
         samples = self._samples
-        if not samples or now - samples[-1].start >= self._window.sample_ms:
+        if not samples or now - samples[-1].start >= self._sample_ms:
             samples.append(_Sample(now))
         current = samples[-1]
         current.value += value
         current.last = now
+        self._total += value
 
     def throttle_ms(self, limit: float, now: int) -> int:
         """How long to add to the window so that the rate over it comes down to `limit`; 0 while it is within."""
-        span = self._span_ms(now)
-        rate = sum(sample.value for sample in self._samples) * 1000 / span
+        span = self._elapsed_ms(now)
+        rate = self._total * 1000 / span
         if rate <= limit:
             return 0
         return _rounded((rate - limit) / limit * span)
@@ -62,20 +67,22 @@ class Rate:
         self._drop_old(now)
         return not self._samples
 
-    def _span_ms(self, now: int) -> int:
+    def _elapsed_ms(self, now: int) -> int:
         self._drop_old(now)
-        samples, length = self._samples, self._window.sample_ms
+        samples = self._samples
         elapsed = now - samples[0].start if samples else 0
-        missing = self._window.samples - 1 - elapsed // length
+        missing = self._whole - elapsed // self._sample_ms
         if missing > 0:
-            elapsed += missing * length
-        return max(elapsed, 1)
+            elapsed += missing * self._sample_ms
+        return elapsed or 1
 
     def _drop_old(self, now: int) -> None:
         """A sample that overlaps the window counts in full, even if it began before."""
-        samples, span = self._samples, self._window.span_ms
-        while samples and now - samples[0].last >= span:
-            samples.popleft()
+        samples = self._samples
+        while samples and now - samples[0].last >= self._span_ms:
+            self._total -= samples.popleft().value
+        if not samples:
+            self._total = 0.0  # What rounding has left.
 
 
 class TokenBucket:

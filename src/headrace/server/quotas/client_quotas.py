@@ -31,7 +31,7 @@ class ClientQuotas:
             config.integer("controller.quota.window.num"),
             config.integer("controller.quota.window.size.seconds") * 1000,
         )
-        self._clock = clock
+        self.monotonic = clock.monotonic
         self.produce = RateQuota(PRODUCER_BYTE_RATE, window)
         self.fetch = RateQuota(CONSUMER_BYTE_RATE, window)
         self.request = RateQuota(REQUEST_PERCENTAGE, window, longest_ms=window.sample_ms)
@@ -47,6 +47,3 @@ class ClientQuotas:
         for sensors in rates:
             sensors.apply(quotas)
         self.in_force = mutations.limited or any(sensors.limited for sensors in rates)
-
-    def monotonic(self) -> float:
-        return self._clock.monotonic()

@@ -63,30 +63,24 @@ class Meter:
         return self._wait(max(used, self._request(now) if replied else 0))
 
     def fetched(self, size: int) -> tuple[int, bool]:
-        """Also whether the client gets nothing of what was found, which then is not counted either.
-
-        A batch that is too large for the quota in any case is let through when the client has used nothing of late: it
-        would otherwise never get past it.
-        """
+        """Also whether the client gets nothing of what was found."""
         quotas, now = self._quotas, self._quotas.monotonic()
-        fetch, client = quotas.fetch, (self._user, self._client_id)
-        unavoidable = size > fetch.most_at_once(*client) and fetch.unused(*client, _ms(now))
-        used = fetch.record(*client, size, _ms(now))
+        used, refused = quotas.fetch.record_or_refuse(self._user, self._client_id, size, _ms(now))
         requested = self._request(now)
-        held_back = requested > 0 or (used > 0 and not unavoidable)
-        if held_back:
-            fetch.take_back(*client, size, _ms(now))
-        return self._wait(max(used, requested)), held_back
+        if requested and not refused:
+            quotas.fetch.take_back(self._user, self._client_id, size, _ms(now))
+        return self._wait(max(used, requested)), refused or requested > 0
 
     def most_fetched(self) -> int:
         """A fetch of more would be throttled every time."""
-        return self._quotas.fetch.most_at_once(self._user, self._client_id)
+        return self._quotas.fetch.most_at_once(self._user, self._client_id, _ms(self._quotas.monotonic()))
 
     # For requests that create and delete partitions.
 
     @property
     def limits_mutations(self) -> bool:
-        return self._quotas.mutations.sensors.limit(self._user, self._client_id) is not None
+        now = _ms(self._quotas.monotonic())
+        return self._quotas.mutations.limits(self._user, self._client_id, now)
 
     def mutates(self, partitions: int, strict: bool, waits: bool) -> int:
         """Count partitions that are about to change; how long the client has to wait, and if strict, may not change them.

@@ -26,6 +26,8 @@ class Sensors(Generic[S]):
         self._make = make
         self._limits = Limits({}, kind)
         self._sensors: dict[Key, S] = {}
+        self._known: dict[Key, tuple[S, float]] = {}
+        """What was found for clients of late, by user and client id."""
         self._swept = 0
 
     def __len__(self) -> int:
@@ -39,28 +41,30 @@ class Sensors(Generic[S]):
     def apply(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """The limits are these from now on; what was used before still counts."""
         self._limits = Limits(quotas, self.kind)
+        self._known.clear()
         if not self._limits:
             self._sensors.clear()
 
-    def limit(self, user: str, client_id: str) -> float | None:
-        found = self._limits.find(user, client_id)
-        return None if found is None else found[1]
-
     def of(self, user: str, client_id: str, now: int) -> tuple[S, float] | None:
         """The sensor of a client and its limit; None without a limit."""
+        known = self._known.get((user, client_id))
+        if known is not None:
+            return known
         found = self._limits.find(user, client_id)
         if found is None:
             return None
+        if now - self._swept >= self.window.span_ms:
+            self._sweep(now)
         key, limit = found
         sensor = self._sensors.get(key)
         if sensor is None:
-            if now - self._swept >= self.window.span_ms:
-                self._sweep(now)
             sensor = self._sensors[key] = self._make(self.window)
+        self._known[user, client_id] = sensor, limit
         return sensor, limit
 
     def _sweep(self, now: int) -> None:
         self._swept = now
+        self._known.clear()
         self._sensors = {key: sensor for key, sensor in self._sensors.items() if not sensor.spent(now)}
 
 
@@ -80,24 +84,38 @@ class RateQuota:
         rate.record(value, now)
         return min(rate.throttle_ms(limit, now), self._longest_ms)
 
+    def record_or_refuse(self, user: str, client_id: str, value: float, now: int) -> tuple[int, bool]:
+        """The same, and whether the client has to do without what it would have used, which then does not count.
+
+        What is too much for the quota in any case is let through when nothing else counts: the client would otherwise
+        never get it.
+        """
+        found = self.sensors.of(user, client_id, now)
+        if found is None:
+            return 0, False
+        rate, limit = found
+        unavoidable = value > self._most_at_once(limit) and rate.spent(now)
+        rate.record(value, now)
+        throttle = min(rate.throttle_ms(limit, now), self._longest_ms)
+        if not throttle or unavoidable:
+            return throttle, False
+        rate.record(-value, now)
+        return throttle, True
+
     def take_back(self, user: str, client_id: str, value: float, now: int) -> None:
         """What was just recorded was not used after all."""
         found = self.sensors.of(user, client_id, now)
         if found is not None:
             found[0].record(-value, now)
 
-    def unused(self, user: str, client_id: str, now: int) -> bool:
-        """Whether nothing that the client has used counts any more."""
-        found = self.sensors.of(user, client_id, now)
-        return found is None or found[0].spent(now)
-
-    def most_at_once(self, user: str, client_id: str) -> int:
+    def most_at_once(self, user: str, client_id: str, now: int) -> int:
         """What a client may use at once without being throttled for that alone."""
-        limit = self.sensors.limit(user, client_id)
-        if limit is None:
-            return INT_MAX
+        found = self.sensors.of(user, client_id, now)
+        return INT_MAX if found is None else min(int(self._most_at_once(found[1])), INT_MAX)
+
+    def _most_at_once(self, limit: float) -> float:
         window = self.sensors.window
-        return min(int(limit * (window.samples - 1) * window.sample_ms / 1000), INT_MAX)
+        return limit * (window.samples - 1) * window.sample_ms / 1000
 
 
 class MutationQuota:
@@ -105,6 +123,9 @@ class MutationQuota:
 
     def __init__(self, kind: str, window: Window) -> None:
         self.sensors = Sensors(kind, window, TokenBucket)
+
+    def limits(self, user: str, client_id: str, now: int) -> bool:
+        return self.sensors.of(user, client_id, now) is not None
 
     def take_if_allowed(self, user: str, client_id: str, value: float, now: int) -> int:
         """Take tokens unless the bucket is overdrawn; in that case, how many milliseconds until it no longer is."""
