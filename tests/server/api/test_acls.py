@@ -13,6 +13,8 @@ from confluent_kafka.admin import (
 )
 
 from headrace.server.config.authorization import STANDARD
+from headrace.server.identity import StartError
+from headrace.server.security.operations import Operation, ResourceKind
 from headrace.testing.broker import BrokerThread
 from headrace.testing.wire import batch
 from headrace.wire.errors import ErrorCode
@@ -361,3 +363,30 @@ def test_the_audit_log_leaves_out_what_a_client_did_not_ask_for(broker, admin, w
         assert len([each for each in caplog.records if each.name == AUDIT]) == 1
     finally:
         set_audit_level(wire, None)
+
+
+class NobodyWrites:
+    """An authorizer of one's own."""
+
+    def __init__(self, settings):
+        self.settings = settings
+
+    def authorize(self, principal, host, operation, resource):
+        return operation is not Operation.WRITE or resource.kind is not ResourceKind.TOPIC
+
+
+def test_an_authorizer_of_ones_own_decides(tmp_path, wire_to):
+    with BrokerThread(tmp_path, {"authorizer.class.name": f"{__name__}.NobodyWrites"}) as running:
+        topic = running.create_topic()
+        assert produced(running, topic).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        wire = wire_to(running)
+        assert codes_of(wire.ask(fetch_of(topic), 12, fe.FetchResponse)) == [ErrorCode.NONE]
+        made = wire.ask(ca.CreateAclsRequest([creation()]), 3, ca.CreateAclsResponse)
+        assert [(each.error_code, each.error_message) for each in made.results] == [
+            (ErrorCode.SECURITY_DISABLED, "The broker's own authorizer does not decide by ACLs.")
+        ]
+
+
+def test_a_broker_whose_authorizer_cannot_be_had_does_not_start(tmp_path):
+    with pytest.raises(StartError, match=r"authorizer\.class\.name=com\.acme\.Locks cannot be used"):
+        BrokerThread(tmp_path, {"authorizer.class.name": "com.acme.Locks"}).start()

@@ -53,7 +53,11 @@ class Engines:
         self.outbox = Outbox(self.turn)
         self.guarded = not isinstance(self.authorizer, AllowAll)
         self.acls = self.authorizer if isinstance(self.authorizer, StandardAuthorizer) else None
-        self.permitted_topics = PermittedTopics(self.acls) if self.acls is not None else None
+        # What a class derived from it decides may depend on more than ACLs.
+        if type(self.authorizer) is StandardAuthorizer:
+            self.permitted_topics = PermittedTopics(self.authorizer)
+        else:
+            self.permitted_topics = None
 
     @property
     def config(self) -> BrokerConfig:
