@@ -16,7 +16,7 @@ from headrace.server.cluster.auto_topic_creation import AutoTopicCreation
 from headrace.server.cluster.decisions import alter_partition
 from headrace.server.cluster.image import Endpoint
 from headrace.server.cluster.join import join
-from headrace.server.cluster.peers import Peers
+from headrace.server.cluster.peers import CLIENT_ID, Peers
 from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.cluster.registration import Registration
 from headrace.server.cluster.store import StoreError
@@ -44,6 +44,9 @@ from headrace.server.replica.replication import Replication
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.strays import settle_strays
 from headrace.server.security.authorizer import AllowAll, Authorizer
+from headrace.server.security.between_brokers import between_brokers
+from headrace.server.security.live_tls import LiveTls
+from headrace.server.security.principal_builder import principal_builder
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
@@ -95,6 +98,13 @@ class Node:
     async def _start(self) -> None:
         """Each step pushes what ends it on `_undo`, so that a later step may fail."""
         undo = self._undo
+        self._tls = {
+            each.name: LiveTls(self.config, each) for each in self.config.listeners if each.encrypted
+        }
+        self._principals = {
+            each.name: principal_builder(self.config.for_listener(each.name))
+            for each in self.config.listeners
+        }
         self.logs = self._open_logs()
         self._end_logs = self._leave_logs
         undo.callback(lambda: self._end_logs())
@@ -150,6 +160,7 @@ class Node:
 
     def _peers(self) -> Peers:
         config = self.config
+        security = between_brokers(config, f"{CLIENT_ID}-{self.broker_id}")
         return Peers(
             self.broker_id,
             lambda: self.replicas.image,
@@ -157,6 +168,7 @@ class Node:
             self.clock,
             setup_timeout=config.integer("socket.connection.setup.timeout.ms") / 1000,
             request_timeout=config.integer("request.timeout.ms") / 1000,
+            settings=lambda: security,
         )
 
     def _replication(self) -> Replication:
@@ -275,7 +287,12 @@ class Node:
         undo.push_async_callback(self._end_background)
         undo.push_async_callback(self.acceptors.close)
         for listener, bound in sockets:
-            await self.acceptors.listen(listener.name, bound)
+            await self.acceptors.listen(
+                listener,
+                bound,
+                tls=self._tls.get(listener.name),
+                principals=self._principals[listener.name],
+            )
 
     async def _hand_over(self) -> None:
         """Move leadership to other brokers while this one still serves."""

@@ -189,6 +189,11 @@ class BrokerConfig:
                 return value if isinstance(value, int) else default
         return default
 
+    def set_for_listener(self, listener: str, name: str) -> bool:
+        """Whether a listener has a setting of its own, `listener.name.<listener>.<name>`."""
+        full = f"{_LISTENER_PREFIX}{listener.lower()}.{name}"
+        return any(full in layer for layer in (self.dynamic_broker, self.dynamic_default, self.static))
+
     def for_listener(self, listener: str, mechanism: str = "") -> BrokerConfig:
         """The settings as one listener has them: its own, `listener.name.<listener>.<setting>`, win over the broker's, and those
         of one of its SASL mechanisms, `listener.name.<listener>.<mechanism>.<setting>`, win over both."""
@@ -255,7 +260,10 @@ class BrokerConfig:
 
     @property
     def inter_broker_listener(self) -> str:
+        """The one that is named, or has the name of the protocol; a lone listener, if neither is set."""
         name = self.string("inter.broker.listener.name")
+        if not name and len(self.listeners) == 1 and "security.inter.broker.protocol" not in self.static:
+            return self.listeners[0].name
         return (name or self.string("security.inter.broker.protocol") or "PLAINTEXT").upper()
 
     def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
@@ -340,8 +348,10 @@ class BrokerConfig:
             raise ConfigError(
                 "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
             )
-        if named and self.inter_broker_listener not in bound:
+        if self.inter_broker_listener not in bound:
+            setting = "inter.broker.listener.name" if named else "security.inter.broker.protocol"
+            remedy = "" if named else "; set inter.broker.listener.name to one of them"
             raise ConfigError(
-                f"inter.broker.listener.name is {self.inter_broker_listener}, "
-                f"which `listeners` does not have: {', '.join(sorted(bound))}."
+                f"{setting} is {self.inter_broker_listener}, "
+                f"which `listeners` does not have: {', '.join(sorted(bound))}{remedy}."
             )

@@ -15,7 +15,7 @@ from headrace.server.config.definition import ConfigError
 ONE_LOOP = "one event loop serves all connections; run more brokers (`--brokers N`) to use more cores"
 NO_QUOTAS = "client and controller quotas are not offered"
 NO_REMOTE = "there is no remote (tiered) storage"
-NO_SECURITY = "this version has no TLS, SASL or ACLs yet"
+NO_SECURITY = "this version has no SASL or ACLs yet"
 
 _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
     ONE_LOOP: ("num.network.threads", "queued.max.requests"),
@@ -56,21 +56,6 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "sasl.kerberos.service.name",
         "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor",
-        "ssl.protocol",
-        "ssl.enabled.protocols",
-        "ssl.cipher.suites",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.principal.mapping.rules",
-        "ssl.keystore.type",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.key.password",
-        "ssl.truststore.type",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.certificates",
         "delegation.token.secret.key",
         "delegation.token.max.lifetime.ms",
         "delegation.token.expiry.time.ms",
@@ -101,8 +86,8 @@ INERT_WHILE_RUNNING: Mapping[str, str] = {
 }
 """Broker settings that can change on a running cluster, as in Kafka, but act only from the file."""
 
-ACTS_PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate"})
-"""Settings that also act for one listener, as `listener.name.<listener>.<setting>`."""
+ACTS_PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate", "principal.builder.class"})
+"""Settings that also act for one listener, as `listener.name.<listener>.<setting>`, beside those of TLS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +109,6 @@ REFUSED: Mapping[str, Refusal] = {
     "super.users": Refusal(("",), _OPEN_TO_ALL),
     "allow.everyone.if.no.acl.found": Refusal(("true",), _OPEN_TO_ALL),
     "sasl.enabled.mechanisms": Refusal(("", "GSSAPI"), _OPEN_TO_ALL),
-    "ssl.client.auth": Refusal(("none",), _OPEN_TO_ALL),
-    "security.inter.broker.protocol": Refusal(("PLAINTEXT",), _OPEN_TO_ALL),
     "zookeeper.set.acl": Refusal(("false",), _OPEN_ZOOKEEPER),
     "zookeeper.ssl.client.enable": Refusal(("false",), _OPEN_ZOOKEEPER),
     "remote.log.storage.system.enable": Refusal(
@@ -153,10 +136,10 @@ def refuse(refused: Mapping[str, Refusal], name: str, text: str, base: str | Non
 
 
 def refuse_protocol(listener: object, protocol: str) -> None:
-    """ConfigError for a listener with any protocol but PLAINTEXT."""
-    if protocol != "PLAINTEXT":
+    """ConfigError for a listener with SASL."""
+    if protocol.startswith("SASL_"):
         raise ConfigError(
-            f"Listener {listener} asks for {protocol}: {NO_SECURITY}; give it the protocol PLAINTEXT "
+            f"Listener {listener} asks for {protocol}: {NO_SECURITY}; give it the protocol SSL, or PLAINTEXT "
             "and keep the broker on loopback or a private network."
         )
 
@@ -164,7 +147,7 @@ def refuse_protocol(listener: object, protocol: str) -> None:
 def why_inert(name: str, base: str, running: bool) -> str | None:
     """Why a broker setting, set as `name` on a running cluster or in a file, does not act; None when it does."""
     reason = INERT.get(base) or (INERT_WHILE_RUNNING.get(base) if running else None)
-    if reason is None and name != base and base not in ACTS_PER_LISTENER:
+    if reason is None and name != base and base not in ACTS_PER_LISTENER and not base.startswith("ssl."):
         reason = f"{base} counts for the whole broker, not for one listener"
     return reason
 

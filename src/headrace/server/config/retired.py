@@ -92,7 +92,6 @@ _REMARKS: Mapping[str, str] = {
     "alter.config.policy.class.name": _PLUGIN,
     "create.topic.policy.class.name": _PLUGIN,
     "client.quota.callback.class": _PLUGIN,
-    "principal.builder.class": _PLUGIN,
     "security.providers": _PLUGIN,
     "config.providers": _PLUGIN,
     "sasl.client.callback.handler.class": _PLUGIN,

@@ -59,6 +59,19 @@ class Listener(Protocol):
     def monotonic(self) -> float: ...
 
 
+_TLS_HANDSHAKE = 0x1603
+"""How a TLS client's first message begins, if one reads it as the length of a request."""
+
+
+def _bad_length(size: int, most: int) -> str:
+    if size >> 16 == _TLS_HANDSHAKE:
+        return (
+            "it spoke TLS to a plaintext listener; set security.protocol=PLAINTEXT (or SASL_PLAINTEXT) at the client, or "
+            "give it the port of a TLS listener"
+        )
+    return f"a request of {size} bytes, allowed are 1 to {most}"
+
+
 class _Serving(Enum):
     """What happens to the frames in the buffer."""
 
@@ -79,6 +92,7 @@ class Connection(asyncio.BufferedProtocol):
         "last_active",
         "max_frame",
         "muted",
+        "peer_certificate",
         "peer_host",
         "principal",
         "replies",
@@ -104,6 +118,8 @@ class Connection(asyncio.BufferedProtocol):
         """Serves each frame. A connection that has to log in first has another one until it has done so."""
         self.max_frame = listener.max_request_bytes
         self.peer_host = ""
+        self.peer_certificate: bytes | None = None
+        """The certificate the client showed, DER, if it did and it is trusted."""
         self.software_name = ""
         self.software_version = ""
         self.last_active = listener.monotonic()
@@ -208,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
                 break
             size = frame_length(inbox.view, start)
             if size <= 0 or size > self.max_frame:
-                self.cut(f"a request of {size} bytes, allowed are 1 to {self.max_frame}")
+                self.cut(_bad_length(size, self.max_frame))
                 return
             if available < 4 + size:
                 needed = 4 + size
