@@ -14,9 +14,13 @@ class Certificates:
         self.authority.cert_pem.write_to_path(self.ca)
         self.broker = self.issue("broker", "localhost", "127.0.0.1")
 
-    def issue(self, name: str, *identities: str, authority: trustme.CA | None = None, **options: object) -> Path:
+    def issue(
+        self, name: str, *identities: str, authority: trustme.CA | None = None, **options: object
+    ) -> Path:
         """A PEM file with key and chain; clients are known by the common name `name`."""
-        made = (authority or self.authority).issue_cert(*(identities or (f"{name}@example.org",)), common_name=name, **options)
+        made = (authority or self.authority).issue_cert(
+            *(identities or (f"{name}@example.org",)), common_name=name, **options
+        )
         path = self.home / f"{name}.pem"
         made.private_key_and_cert_chain_pem.write_to_path(path)
         return path

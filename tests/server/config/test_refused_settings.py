@@ -45,10 +45,6 @@ log.retention.check.interval.ms=300000
         ("allow.everyone.if.no.acl.found", "false"),
         ("sasl.enabled.mechanisms", "SCRAM-SHA-512"),
         ("sasl.enabled.mechanisms", "GSSAPI,PLAIN"),
-        ("ssl.client.auth", "required"),
-        ("ssl.client.auth", "requested"),
-        ("security.inter.broker.protocol", "SASL_SSL"),
-        ("listener.name.plaintext.ssl.client.auth", "required"),
         ("listener.name.outside.sasl.enabled.mechanisms", "PLAIN"),
     ],
 )
@@ -56,7 +52,7 @@ def test_a_lock_that_is_not_there_is_refused_with_the_remedy(name: str, value: s
     with pytest.raises(ConfigError) as caught:
         BrokerConfig.load({name: value})
     assert str(caught.value) == (
-        f"{name}={value} is refused: this version has no TLS, SASL or ACLs yet, so whoever reaches the broker may do "
+        f"{name}={value} is refused: this version has no SASL or ACLs yet, so whoever reaches the broker may do "
         "everything; remove the setting and keep the broker on loopback or a private network."
     )
 
@@ -64,7 +60,6 @@ def test_a_lock_that_is_not_there_is_refused_with_the_remedy(name: str, value: s
 @pytest.mark.parametrize(
     ("settings", "protocol"),
     [
-        ({"listeners": "SSL://:9093"}, "SSL"),
         ({"listeners": "PLAINTEXT://:9092,SASL_SSL://:9093"}, "SASL_SSL"),
         (
             {"listeners": "FRONT://:9092", "listener.security.protocol.map": "FRONT:SASL_PLAINTEXT"},
@@ -73,7 +68,7 @@ def test_a_lock_that_is_not_there_is_refused_with_the_remedy(name: str, value: s
     ],
 )
 def test_a_listener_that_is_to_be_protected_is_refused(settings: dict[str, str], protocol: str) -> None:
-    with pytest.raises(ConfigError, match=rf"asks for {protocol}: this version has no TLS, SASL or ACLs yet"):
+    with pytest.raises(ConfigError, match=rf"asks for {protocol}: this version has no SASL or ACLs yet"):
         BrokerConfig.load(settings)
 
 

@@ -43,12 +43,14 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "controller.quota.window.num",
         "controller.quota.window.size.seconds",
     ),
+    "a key or trust store is read as what its file holds, PEM or PKCS12": (
+        "ssl.keystore.type",
+        "ssl.truststore.type",
+    ),
     NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
     NO_SECURITY: (
         "connection.failed.authentication.delay.ms",
         "connections.max.reauth.ms",
-        "sasl.mechanism.inter.broker.protocol",
-        "sasl.jaas.config",
         "sasl.server.max.receive.size",
         "sasl.kerberos.kinit.cmd",
         "sasl.kerberos.min.time.before.relogin",

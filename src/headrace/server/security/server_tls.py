@@ -34,14 +34,13 @@ class ListenerTls:
 def listener_tls(config: BrokerConfig, listener: Listener) -> ListenerTls:
     """Reads files. ConfigError, with the remedy, for settings with which the listener cannot or must not be opened."""
     own = config.for_listener(listener.name)
-    prefix = f"listener {listener.name}: "
     try:
         versions = TlsVersions.of(
             own.list("ssl.enabled.protocols"),
             own.string("ssl.protocol") or "TLSv1.3",
             own.list("ssl.cipher.suites"),
         )
-        pair = key_pair(own, prefix)
+        pair = key_pair(own)
         if pair is None:
             raise ConfigError(
                 f"Listener {listener} needs a certificate: set ssl.keystore.location to a PEM or PKCS12 file with its "
@@ -56,9 +55,9 @@ def listener_tls(config: BrokerConfig, listener: Listener) -> ListenerTls:
         context.num_tickets = 1
         pair.load_into(context)
         client_auth = _client_auth(config, own, listener)
-        _ask_for_certificates(context, own, client_auth, listener, prefix)
+        _ask_for_certificates(context, own, client_auth, listener)
     except (KeyMaterialError, TlsVersionsError) as error:
-        raise ConfigError(str(error)) from None
+        raise ConfigError(f"Listener {listener}: {error}") from None
     return ListenerTls(context, versions, client_auth)
 
 
@@ -71,11 +70,11 @@ def _client_auth(config: BrokerConfig, own: BrokerConfig, listener: Listener) ->
 
 
 def _ask_for_certificates(
-    context: ssl.SSLContext, own: BrokerConfig, client_auth: str, listener: Listener, prefix: str
+    context: ssl.SSLContext, own: BrokerConfig, client_auth: str, listener: Listener
 ) -> None:
     if client_auth == "none":
         return
-    trusted = authorities(own, prefix)
+    trusted = authorities(own)
     if trusted is None:
         raise ConfigError(
             f"Listener {listener} has ssl.client.auth={client_auth} and no truststore, so it could not tell a good client "
@@ -86,7 +85,7 @@ def _ask_for_certificates(
     context.verify_mode = _VERIFY[client_auth]
 
 
-def key_pair(own: BrokerConfig, prefix: str = "") -> KeyPair | None:
+def key_pair(own: BrokerConfig) -> KeyPair | None:
     """The key and certificate that a listener's settings name; None if they name none."""
     location = own.string("ssl.keystore.location")
     key, chain = own.string("ssl.keystore.key"), own.string("ssl.keystore.certificate.chain")
@@ -94,31 +93,30 @@ def key_pair(own: BrokerConfig, prefix: str = "") -> KeyPair | None:
     if key or chain:
         if location:
             raise KeyMaterialError(
-                f"{prefix}ssl.keystore.location and ssl.keystore.key are both set; give the key in one place."
+                "ssl.keystore.location and ssl.keystore.key are both set; give the key in one place."
             )
         if not key or not chain:
             raise KeyMaterialError(
-                f"{prefix}ssl.keystore.key and ssl.keystore.certificate.chain belong together; one is missing."
+                "ssl.keystore.key and ssl.keystore.certificate.chain belong together; one is missing."
             )
-        return pem_pair(key.encode(), chain.encode(), password, f"{prefix}ssl.keystore.key")
+        return pem_pair(key.encode(), chain.encode(), password, "ssl.keystore.key")
     if not location:
         return None
-    return read_key_store(location, own.string("ssl.keystore.password"), password, prefix)
+    return read_key_store(location, own.string("ssl.keystore.password"), password)
 
 
-def authorities(own: BrokerConfig, prefix: str = "") -> tuple[str, str] | None:
+def authorities(own: BrokerConfig) -> tuple[str, str] | None:
     """The trusted certificates as PEM, and what to call their source; None if the settings name none."""
     location, text = own.string("ssl.truststore.location"), own.string("ssl.truststore.certificates")
     if text:
         if location:
             raise KeyMaterialError(
-                f"{prefix}ssl.truststore.location and ssl.truststore.certificates are both set; give the certificates in "
+                "ssl.truststore.location and ssl.truststore.certificates are both set; give the certificates in "
                 "one place."
             )
-        source = f"{prefix}ssl.truststore.certificates"
+        source = "ssl.truststore.certificates"
         return pem_authorities(text.encode(), source), source
     if not location:
         return None
-    return read_trust_store(
-        location, own.string("ssl.truststore.password"), prefix
-    ), f"{prefix}ssl.truststore.location={location}"
+    trusted = read_trust_store(location, own.string("ssl.truststore.password"))
+    return trusted, f"ssl.truststore.location={location}"
