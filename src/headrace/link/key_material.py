@@ -44,6 +44,13 @@ class KeyPair:
     source: str = ""
     """What to call it in messages: the setting, and the file if there is one."""
 
+    @property
+    def certificate(self) -> bytes:
+        """The owner's, DER. Call it when the pair is known to be good."""
+        first = _CERTIFICATE.search(self.chain)
+        assert first is not None
+        return ssl.PEM_cert_to_DER_cert(first[0].decode())
+
     def load_into(self, context: ssl.SSLContext) -> None:
         """KeyMaterialError when key and certificate do not fit, or the password is wrong."""
         with _as_file(self.key + b"\n" + self.chain + b"\n") as path:

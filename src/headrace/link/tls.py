@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import os
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,15 +87,41 @@ def _read(location: str, source: str) -> bytes:
         raise KeyMaterialError(f"{source}: the file cannot be read: {error.strerror}.") from None
 
 
-@functools.lru_cache(maxsize=16)
+_Stamp = tuple[int, int, int] | None
+_made: dict[Tls, tuple[tuple[_Stamp, ...], ssl.SSLContext]] = {}
+MOST_KEPT = 16
+
+
 def context_of(tls: Tls) -> ssl.SSLContext:
-    """The context, made once; KafkaError with the sentence for the user."""
+    """The context, made once and again when a file has changed; KafkaError with the sentence for the user.
+
+    While a new file cannot be used, as when only one of two has been replaced, the old context stays.
+    """
+    stamps = tuple(map(_stamp, (tls.authorities, tls.certificate, tls.key, tls.store)))
+    known = _made.get(tls)
+    if known is not None and known[0] == stamps:
+        return known[1]
     try:
-        return tls.context()
+        context = tls.context()
     except (KeyMaterialError, OSError) as error:
+        if known is not None:
+            return known[1]
         raise KafkaError(
             ErrorCode.SASL_AUTHENTICATION_FAILED, f"The TLS files cannot be used: {error}"
         ) from None
+    while len(_made) >= MOST_KEPT:
+        _made.pop(next(iter(_made), tls), None)
+    _made[tls] = stamps, context
+    return context
+
+
+def _stamp(location: str | None) -> _Stamp:
+    """What tells a file from the one that was there before."""
+    try:
+        status = os.stat(location) if location is not None else None
+    except OSError:
+        return None
+    return (status.st_ino, status.st_mtime_ns, status.st_size) if status is not None else None
 
 
 def not_trusted(address: str, error: ssl.SSLCertVerificationError, prefix: str) -> KafkaError:

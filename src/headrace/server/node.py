@@ -98,9 +98,7 @@ class Node:
     async def _start(self) -> None:
         """Each step pushes what ends it on `_undo`, so that a later step may fail."""
         undo = self._undo
-        self._tls = {
-            each.name: LiveTls(self.config, each) for each in self.config.listeners if each.encrypted
-        }
+        self.tls = LiveTls(self.config)
         self._principals = {
             each.name: principal_builder(self.config.for_listener(each.name))
             for each in self.config.listeners
@@ -160,7 +158,7 @@ class Node:
 
     def _peers(self) -> Peers:
         config = self.config
-        security = between_brokers(config, f"{CLIENT_ID}-{self.broker_id}")
+        self._secure_peers(config)
         return Peers(
             self.broker_id,
             lambda: self.replicas.image,
@@ -168,8 +166,11 @@ class Node:
             self.clock,
             setup_timeout=config.integer("socket.connection.setup.timeout.ms") / 1000,
             request_timeout=config.integer("request.timeout.ms") / 1000,
-            settings=lambda: security,
+            settings=lambda: self._peer_settings,
         )
+
+    def _secure_peers(self, config: BrokerConfig) -> None:
+        self._peer_settings = between_brokers(config, f"{CLIENT_ID}-{self.broker_id}")
 
     def _replication(self) -> Replication:
         return Replication(
@@ -236,6 +237,11 @@ class Node:
         self.replicas.configure(config)
         self.cleaner.settings = cleaner_settings(config)
         self._disk.resize(config.integer("num.io.threads"))
+        self.tls.configure(config, self._disk)
+        try:
+            self._secure_peers(config)
+        except ConfigError as error:
+            log.error("Connections to other brokers stay as they were: %s", error)
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
         environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
@@ -274,6 +280,7 @@ class Node:
             self.groups,
             self.transactions,
             self._authorizer,
+            tls=self.tls,
         )
         config = self.cluster.config
         # From the file only. Settings of the cluster follow, and must not keep a broker from starting.
@@ -283,14 +290,16 @@ class Node:
         )
         self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config))
         follow_settings(self.cluster, self.config, self._configure)
-        self._background = asyncio.gather(self.maintenance.run(), self.cleaner.run())
+        self._background = asyncio.gather(
+            self.maintenance.run(), self.cleaner.run(), self.tls.watch(self.clock, self._disk)
+        )
         undo.push_async_callback(self._end_background)
         undo.push_async_callback(self.acceptors.close)
         for listener, bound in sockets:
             await self.acceptors.listen(
                 listener,
                 bound,
-                tls=self._tls.get(listener.name),
+                tls=self.tls.of(listener.name),
                 principals=self._principals[listener.name],
             )
 

@@ -17,6 +17,7 @@ from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import AllowAll, Authorizer
+from headrace.server.security.live_tls import LiveTls
 from headrace.server.transactions.attach import Transactions
 
 
@@ -35,6 +36,8 @@ class Engines:
     groups: GroupCoordinator
     transactions: Transactions
     authorizer: Authorizer = field(default_factory=AllowAll)
+    tls: LiveTls | None = None
+    """Of this broker's listeners."""
     guarded: bool = field(init=False)
     """Whether the authorizer has to be asked: not where it allows all."""
     turn: Turn = field(default_factory=Turn)

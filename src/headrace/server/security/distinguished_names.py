@@ -1,4 +1,4 @@
-"""The name in a certificate, written as Java writes it (RFC 2253, last part first): `CN=alice,OU=Sales,O=Example`.
+"""The name in a certificate, written as Java writes it (RFC 2253, last part first): `CN=alice,OU=Sales,O=Example`; and its dates.
 
 Read from the DER bytes themselves: OpenSSL's own spelling differs from Java's in order, escapes and names of attributes, and ACLs
 hold what Kafka users know.
@@ -7,6 +7,7 @@ hold what Kafka users know.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 _KEYWORDS = {
     "2.5.4.3": "CN",
@@ -29,7 +30,7 @@ _STRINGS = {
     30: "utf-16-be",  # BMPString
 }
 _ESCAPED = ',=+<>#;"\\'
-_SEQUENCE, _SET, _OID, _VERSION = 0x30, 0x31, 0x06, 0xA0
+_SEQUENCE, _SET, _VERSION, _UTC_TIME = 0x30, 0x31, 0xA0, 0x17
 
 
 class MalformedCertificate(ValueError):
@@ -38,15 +39,36 @@ class MalformedCertificate(ValueError):
 
 def subject_of(certificate: bytes) -> str:
     """The subject of a DER certificate; empty when it has none."""
-    body = _content(_content(certificate, _SEQUENCE), _SEQUENCE)
-    parts = list(_elements(body))
+    _, subject = _validity_and_subject(certificate)
+    names = [_relative_name(value) for tag, value, _ in _elements(subject) if tag == _SET]
+    return ",".join(reversed(names))
+
+
+def validity_of(certificate: bytes) -> tuple[datetime, datetime]:
+    """From when and until when a DER certificate is valid."""
+    validity, _ = _validity_and_subject(certificate)
+    begin, end = (_time(tag, value) for tag, value, _ in list(_elements(validity))[:2])
+    return begin, end
+
+
+def _validity_and_subject(certificate: bytes) -> tuple[bytes, bytes]:
+    parts = list(_elements(_content(_content(certificate, _SEQUENCE), _SEQUENCE)))
     if parts and parts[0][0] == _VERSION:
         parts = parts[1:]
     # serialNumber, signature, issuer, validity, subject
-    if len(parts) < 5 or parts[4][0] != _SEQUENCE:
+    if len(parts) < 5 or parts[3][0] != _SEQUENCE or parts[4][0] != _SEQUENCE:
         raise MalformedCertificate("the certificate has no subject")
-    names = [_relative_name(value) for tag, value, _ in _elements(parts[4][1]) if tag == _SET]
-    return ",".join(reversed(names))
+    return parts[3][1], parts[4][1]
+
+
+def _time(tag: int, value: bytes) -> datetime:
+    text = value.decode("ascii", "replace").rstrip("Z")
+    if tag == _UTC_TIME:
+        text = ("19" if text[:2] >= "50" else "20") + text
+    try:
+        return datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        raise MalformedCertificate("the certificate's dates cannot be read") from None
 
 
 def _relative_name(value: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from datetime import datetime
 
 from headrace.link.key_material import (
     KeyMaterialError,
@@ -18,6 +19,7 @@ from headrace.link.tls_versions import TlsVersions, TlsVersionsError
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.config.listeners import Listener
+from headrace.server.security.distinguished_names import validity_of
 
 _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -29,6 +31,8 @@ class ListenerTls:
     context: ssl.SSLContext
     versions: TlsVersions
     client_auth: str
+    valid_from: datetime
+    valid_until: datetime
 
 
 def listener_tls(config: BrokerConfig, listener: Listener) -> ListenerTls:
@@ -58,7 +62,7 @@ def listener_tls(config: BrokerConfig, listener: Listener) -> ListenerTls:
         _ask_for_certificates(context, own, client_auth, listener)
     except (KeyMaterialError, TlsVersionsError) as error:
         raise ConfigError(f"Listener {listener}: {error}") from None
-    return ListenerTls(context, versions, client_auth)
+    return ListenerTls(context, versions, client_auth, *validity_of(pair.certificate))
 
 
 def _client_auth(config: BrokerConfig, own: BrokerConfig, listener: Listener) -> str:
