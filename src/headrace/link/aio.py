@@ -36,7 +36,7 @@ class _Handshake:
             else:
                 self.done.set_exception(ConnectionError(complaint))
 
-    def failed(self, stream: TlsStream, error: Exception) -> None:
+    def failed(self, stream: TlsStream, error: BaseException) -> None:
         if not self.done.done():
             self.done.set_exception(error)
 

@@ -34,6 +34,8 @@ class TlsState(Enum):
     """The handshake waits for the peer."""
     COMPUTING = auto()
     """A thread computes a step of the handshake."""
+    LOST = auto()
+    """The connection ended while a thread still computed, which will tell why."""
     OPEN = auto()
     CLOSED = auto()
 
@@ -62,7 +64,7 @@ class Outcome(Protocol):
 
     def secured(self, stream: TlsStream) -> None: ...
 
-    def failed(self, stream: TlsStream, error: Exception) -> None: ...
+    def failed(self, stream: TlsStream, error: BaseException) -> None: ...
 
 
 class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
@@ -132,12 +134,16 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         self._inner.connection_made(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self.state in (TlsState.HELD, TlsState.HANDSHAKING, TlsState.COMPUTING):
-            self._fail(exc or ConnectionResetError("the peer closed the connection"))
-        self.state = TlsState.CLOSED
         inner = self._inner
+        if self.state is TlsState.COMPUTING:
+            self.state = TlsState.LOST
+        else:
+            if self.state in (TlsState.HELD, TlsState.HANDSHAKING):
+                self._fail(exc or ConnectionResetError("the peer closed the connection"))
+            self.state = TlsState.CLOSED
+            del self._outcome
         # No cycle is left behind: an SSL object holds too much memory to wait for the collector.
-        del self._inner, self._ssl, self._incoming, self._outgoing, self._outcome
+        del self._inner, self._ssl, self._incoming, self._outgoing
         inner.connection_lost(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -184,12 +190,18 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
                 self._raw.resume_reading()
 
     def _computed(self, step: asyncio.Future[bool]) -> None:
+        error = None if step.cancelled() else step.exception()
+        if self.state is TlsState.LOST:
+            self.state = TlsState.CLOSED
+            outcome = self._outcome
+            del self._outcome
+            outcome.failed(self, error or ConnectionResetError("the peer closed the connection"))
+            return
         if self.state is not TlsState.COMPUTING or step.cancelled():
             return
         self._flush()
-        error = step.exception()
         if error is not None:
-            self._fail(error if isinstance(error, Exception) else ssl.SSLError(str(error)))
+            self._fail(error)
         elif step.result():
             self.state = TlsState.OPEN
             self._outcome.secured(self)
@@ -201,7 +213,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         else:
             self.state = TlsState.HANDSHAKING
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         """End the stream. An alert that says why is on its way already, if there is one."""
         self.state = TlsState.CLOSED
         self._outcome.failed(self, error)
@@ -306,12 +318,16 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
             except ssl.SSLError:
                 pass  # The peer's goodbye is not waited for.
             self._flush()
-        self.state = TlsState.CLOSED
+        self._end()
         self._raw.close()
 
     def abort(self) -> None:
-        self.state = TlsState.CLOSED
+        self._end()
         self._raw.abort()
+
+    def _end(self) -> None:
+        if self.state is not TlsState.LOST:
+            self.state = TlsState.CLOSED
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return self._raw.get_extra_info(name, default)

@@ -169,6 +169,9 @@ class Acceptor:
     def closed(self, connection: Connection) -> None:
         self._server.forget(connection)
 
+    def refuse(self, connection: Connection, sentence: str) -> None:
+        self._entrance.refuse(connection, sentence)
+
     def make_replies(self, connection: Connection, transport: asyncio.Transport) -> ReplyQueue:
         # What is encrypted cannot go from a file to the socket by itself.
         encrypted = isinstance(transport, TlsStream)

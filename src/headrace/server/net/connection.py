@@ -50,6 +50,10 @@ class Listener(Protocol):
 
     def closed(self, connection: Connection) -> None: ...
 
+    def refuse(self, connection: Connection, sentence: str) -> None:
+        """End a connection for a reason that the log names seldom enough."""
+        ...
+
     def make_replies(self, connection: Connection, transport: asyncio.Transport) -> ReplyQueue: ...
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -63,13 +67,10 @@ _TLS_HANDSHAKE = 0x1603
 """How a TLS client's first message begins, if one reads it as the length of a request."""
 
 
-def _bad_length(size: int, most: int) -> str:
-    if size >> 16 == _TLS_HANDSHAKE:
-        return (
-            "it spoke TLS to a plaintext listener; set security.protocol=PLAINTEXT (or SASL_PLAINTEXT) at the client, or "
-            "give it the port of a TLS listener"
-        )
-    return f"a request of {size} bytes, allowed are 1 to {most}"
+_TLS_TO_PLAINTEXT = (
+    "it spoke TLS to a plaintext listener; set security.protocol=PLAINTEXT (or SASL_PLAINTEXT) at the client, or give it the "
+    "port of a TLS listener"
+)
 
 
 class _Serving(Enum):
@@ -224,7 +225,7 @@ class Connection(asyncio.BufferedProtocol):
                 break
             size = frame_length(inbox.view, start)
             if size <= 0 or size > self.max_frame:
-                self.cut(_bad_length(size, self.max_frame))
+                self._refuse_length(size)
                 return
             if available < 4 + size:
                 needed = 4 + size
@@ -245,6 +246,13 @@ class Connection(asyncio.BufferedProtocol):
                 frame.release()
         if not self.transport.is_closing():
             self._make_room(needed)
+
+    def _refuse_length(self, size: int) -> None:
+        if size >> 16 == _TLS_HANDSHAKE:
+            self.muted = True
+            self._listener.refuse(self, _TLS_TO_PLAINTEXT)
+        else:
+            self.cut(f"a request of {size} bytes, allowed are 1 to {self.max_frame}")
 
     def _make_room(self, needed: int) -> None:
         """Leave free space at the end of the buffer, or stop reading until some frames are served."""

@@ -111,7 +111,7 @@ class _Handshake:
         self._end()
         self._entrance.secured(self._connection, stream, self._tls)
 
-    def failed(self, stream: TlsStream, error: Exception) -> None:
+    def failed(self, stream: TlsStream, error: BaseException) -> None:
         self._end()
         sentence = why_failed(error, stream.first_bytes, self._tls, self._entrance.listener)
         if sentence is not None:

@@ -33,7 +33,7 @@ _ALERTS = {
 }
 
 
-def why_failed(error: Exception, first_bytes: bytes, tls: ListenerTls, listener: Listener) -> str | None:
+def why_failed(error: BaseException, first_bytes: bytes, tls: ListenerTls, listener: Listener) -> str | None:
     """None for what is no one's mistake: a port scan, a health check, a client that went away."""
     if first_bytes and first_bytes[0] != _HANDSHAKE_RECORD:
         return (

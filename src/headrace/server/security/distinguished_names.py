@@ -20,15 +20,8 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-_STRINGS = {
-    12: "utf-8",  # UTF8String
-    19: "ascii",  # PrintableString
-    20: "latin-1",  # T61String
-    22: "ascii",  # IA5String
-    27: "ascii",  # GeneralString
-    28: "utf-32-be",  # UniversalString
-    30: "utf-16-be",  # BMPString
-}
+_STRINGS = (12, 19, 20, 22, 27, 28, 30)
+"""UTF8String, PrintableString, T61String, IA5String, GeneralString, UniversalString, BMPString: Java takes them all for UTF-8."""
 _ESCAPED = ',=+<>#;"\\'
 _SEQUENCE, _SET, _VERSION, _UTC_TIME = 0x30, 0x31, 0xA0, 0x17
 
@@ -80,7 +73,7 @@ def _relative_name(value: bytes) -> str:
         if keyword is None or tag not in _STRINGS:
             written.append(f"{keyword or number}=#{whole.hex()}")
         else:
-            written.append(f"{keyword}={_escape(text.decode(_STRINGS[tag], 'replace'))}")
+            written.append(f"{keyword}={_escape(text.decode(errors='replace'))}")
     return "+".join(written)
 
 
