@@ -40,7 +40,7 @@ class Frames(asyncio.BufferedProtocol):
     def __init__(self, by_the_loop: bool = False) -> None:
         self.by_the_loop = by_the_loop
         self.inbox = memoryview(bytearray(16 * 1024))
-        self.end = 0
+        self.start = self.end = 0
         self.paused = False
         self.owed = 0
 
@@ -54,26 +54,30 @@ class Frames(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self.end += count
-        start = 0
-        while self.end - start >= 4:
-            size = int.from_bytes(self.inbox[start : start + 4], "big")
+        needed = 4
+        while self.end - self.start >= 4:
+            size = int.from_bytes(self.inbox[self.start : self.start + 4], "big")
             kind, size = size >> 24, size & 0xFFFFFF
-            if self.end - start < 4 + size:
-                if len(self.inbox) < 4 + size:
-                    larger = memoryview(bytearray(8 * FRAME))
-                    larger[: self.end - start] = self.inbox[start : self.end]
-                    self.inbox, self.end, start = larger, self.end - start, 0
+            needed = 4 + size
+            if self.end - self.start < needed:
                 break
-            start += 4 + size
+            self.start += needed
             if kind:
                 self.owed += len(REPLY)
                 self.pump()
             else:
                 self.transport.write(b"done")  # type: ignore[attr-defined]
-        if start:
-            rest = bytes(self.inbox[start : self.end])
-            self.inbox[: len(rest)] = rest
-            self.end = len(rest)
+        self.make_room(needed)
+
+    def make_room(self, needed: int) -> None:
+        """As the broker's receive buffer: move what is left only when it must be moved."""
+        held = self.end - self.start
+        if held == 0:
+            self.start = self.end = 0
+        elif self.start + needed > len(self.inbox):
+            room = self.inbox if needed <= len(self.inbox) else memoryview(bytearray(8 * FRAME))
+            room[:held] = bytes(self.inbox[self.start : self.end])
+            self.inbox, self.start, self.end = room, 0, held
 
     def pump(self) -> None:
         while self.owed and not self.paused:
