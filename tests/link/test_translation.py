@@ -43,7 +43,7 @@ def test_a_java_key_store_is_refused_with_the_command_that_converts_it(
     store = tmp_path / "k.jks"
     store.write_bytes(bytes.fromhex("feedfeed00000002"))
     with pytest.raises(
-        SettingsError, match=f"{store} is JKS; .*keytool -importkeystore -srckeystore {store}"
+        SettingsError, match=f"{store} is JKS, .*keytool -importkeystore -srckeystore {store}"
     ):
         settings(ssl__keystore__location=str(store), **given)
 

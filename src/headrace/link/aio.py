@@ -5,15 +5,40 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+import ssl
 from typing import TypeVar, cast
 
 from headrace.clock import Clock
 from headrace.link.errors import BrokerUnavailable
+from headrace.link.opening import open_connection
+from headrace.link.settings import KafkaSettings
+from headrace.link.tls import Tls, context_of, not_trusted
+from headrace.link.tls_stream import TlsStream
 from headrace.wire.codec import WireError
 from headrace.wire.frames import decode_reply, encode_request, reply_length, reply_number
 from headrace.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
+
+
+class _Handshake:
+    """Lets a coroutine wait for the end of a TLS handshake."""
+
+    def __init__(self, done: asyncio.Future[None], tls: Tls) -> None:
+        self.done = done
+        self._tls = tls
+
+    def secured(self, stream: TlsStream) -> None:
+        complaint = self._tls.versions.complaint(stream.ssl)
+        if not self.done.done():
+            if complaint is None:
+                self.done.set_result(None)
+            else:
+                self.done.set_exception(ConnectionError(complaint))
+
+    def failed(self, stream: TlsStream, error: BaseException) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
 
 
 class AsyncConnection(asyncio.BufferedProtocol):
@@ -39,19 +64,61 @@ class AsyncConnection(asyncio.BufferedProtocol):
         clock: Clock,
         timeout: float = 10.0,
         receive_buffer: int = -1,
+        settings: KafkaSettings | None = None,
     ) -> AsyncConnection:
-        address = f"{host}:{port}"
-        loop = asyncio.get_running_loop()
+        """A connection that can be used at once: encrypted and logged in, if `settings` say so."""
+        connection = cls(f"{host}:{port}", client_id)
+        connection._clock = clock
         try:
-            transport, protocol = await clock.wait_for(
-                loop.create_connection(lambda: cls(address, client_id), host, port), timeout
-            )
+            await clock.wait_for(connection._open(host, port, receive_buffer, settings), timeout)
+        except ssl.SSLCertVerificationError as error:
+            connection.close()
+            raise BrokerUnavailable(not_trusted(connection.address, error, "").message) from None
         except (OSError, TimeoutError) as error:
-            raise BrokerUnavailable(f"broker at {address} cannot be reached: {error}") from None
+            connection.close()
+            raise BrokerUnavailable(f"broker at {connection.address} cannot be reached: {error}") from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _open(self, host: str, port: int, receive_buffer: int, settings: KafkaSettings | None) -> None:
+        loop = asyncio.get_running_loop()
+        tls = settings.tls if settings is not None else None
+        if tls is None:
+            await loop.create_connection(lambda: self, host, port)
+        else:
+            await self._secure(tls, host, port)
+        assert self._transport is not None
         if receive_buffer >= 0:
-            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        protocol._clock = clock
-        return protocol
+            raw: socket.socket = self._transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        if settings is not None and settings.login is not None:
+            await self._log_in(settings)
+
+    async def _secure(self, tls: Tls, host: str, port: int) -> None:
+        loop = asyncio.get_running_loop()
+        context = await loop.run_in_executor(None, context_of, tls)
+        handshake = _Handshake(loop.create_future(), tls)
+        made: TlsStream
+        _, made = await loop.create_connection(
+            lambda: TlsStream(self, context, handshake, server_hostname=host), host, port
+        )
+        made.begin()
+        await handshake.done
+
+    async def _log_in(self, settings: KafkaSettings) -> None:
+        steps = open_connection(self.address, settings)
+        request, version = next(steps)
+        try:
+            while True:
+                request, version = steps.send(
+                    await self._exchange(request, version, settings.request_timeout)
+                )
+        except StopIteration:
+            return
+        except WireError as error:
+            raise BrokerUnavailable(f"{self.address} sent what is no reply: {error}") from None
 
     @property
     def open(self) -> bool:
@@ -63,6 +130,10 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     async def call(self, request: Request[R], version: int, timeout: float = 30.0) -> R:
         """The reply to `request`. BrokerUnavailable when none comes."""
+        return decode_reply(request.reply_type(), version, await self._exchange(request, version, timeout))
+
+    async def _exchange(self, request: Request, version: int, timeout: float) -> memoryview:
+        """The frame of the reply."""
         if not self.open or self._transport is None:
             raise BrokerUnavailable(f"the connection to {self.address} is closed")
         number = next(self._numbers)
@@ -71,13 +142,12 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._waiting[number] = future
         self._transport.write(frame)
         try:
-            reply = await self._clock.wait_for(future, timeout)
+            return await self._clock.wait_for(future, timeout)
         except TimeoutError:
             self.close()
             raise BrokerUnavailable(f"{self.address} did not answer within {timeout:g} s") from None
         finally:
             self._waiting.pop(number, None)
-        return decode_reply(request.reply_type(), version, reply)
 
     # From the transport.
 

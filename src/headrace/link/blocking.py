@@ -6,7 +6,6 @@ decodes this one. Whatever goes wrong on the way is a BrokerUnavailable and the 
 
 from __future__ import annotations
 
-import functools
 import itertools
 import socket
 import ssl
@@ -16,23 +15,12 @@ from typing import TypeVar
 from headrace.link.errors import BrokerUnavailable
 from headrace.link.opening import Offer, open_connection
 from headrace.link.settings import KafkaSettings
-from headrace.link.tls import Tls
+from headrace.link.tls import context_of, not_trusted
 from headrace.wire.codec import WireError
-from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import decode_reply, encode_request, reply_length, reply_number
 from headrace.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
-
-
-@functools.lru_cache(maxsize=16)
-def _context(tls: Tls) -> ssl.SSLContext:
-    try:
-        return tls.context()
-    except OSError as error:
-        raise KafkaError(
-            ErrorCode.SASL_AUTHENTICATION_FAILED, f"The TLS files cannot be used: {error}"
-        ) from None
 
 
 class Connection:
@@ -133,13 +121,15 @@ class Connection:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.open = True
             tls = self._settings.tls
-            return plain if tls is None else _context(tls).wrap_socket(plain, server_hostname=host)
+            if tls is None:
+                return plain
+            secure = context_of(tls).wrap_socket(plain, server_hostname=host)
+            complaint = tls.versions.complaint(secure)
+            if complaint is not None:
+                raise ConnectionError(complaint)
+            return secure
         except ssl.SSLCertVerificationError as error:
-            raise KafkaError(
-                ErrorCode.SASL_AUTHENTICATION_FAILED,
-                f"The certificate of the broker at {self.address} is not trusted ({error.verify_message}); "
-                f"set {self._settings.prefix}ssl.truststore.location to the PEM file of its authority.",
-            ) from None
+            raise not_trusted(self.address, error, self._settings.prefix) from None
         except OSError as error:
             raise BrokerUnavailable(f"the broker at {self.address} cannot be reached: {error}") from None
 

@@ -72,7 +72,7 @@ JAVA_SETTINGS: Mapping[str, Fate] = {
     "client.dns.lookup": Same(),
     "client.id": Same(),
     "client.rack": Same(),
-    "config.providers": _JAVA_CODE,
+    "config.providers": Converted(java_values.read_with_another),
     "connections.max.idle.ms": Same(),
     "default.api.timeout.ms": _NO_COUNTERPART,
     "enable.metrics.push": Same(),

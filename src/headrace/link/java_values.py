@@ -10,6 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from headrace.link.errors import SettingsError
+from headrace.link.key_material import (
+    KeyMaterialError,
+    StoreKind,
+    convert_jks,
+    kind_of,
+    read_trust_store,
+)
 
 _ASSIGNORS = {
     "rangeassignor": "range",
@@ -24,17 +31,13 @@ _PARTITIONERS = {
     "uniformstickypartitioner": "random",
     "roundrobinpartitioner": "random",
 }
-_JKS_MAGIC = bytes.fromhex("feedfeed")
-_DER_SEQUENCE = b"\x30"
-"""How a PKCS#12 store begins."""
 _BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _STORE_TYPES = {
-    ".jks": "JKS",
-    ".p12": "PKCS12",
-    ".pfx": "PKCS12",
-    ".pem": "PEM",
-    ".crt": "PEM",
-    ".cer": "PEM",
+    ".jks": StoreKind.JKS,
+    ".p12": StoreKind.PKCS12,
+    ".pfx": StoreKind.PKCS12,
+    ".pem": StoreKind.PEM,
+    ".crt": StoreKind.PEM,
 }
 _JAAS_MODULE = r"(?s)^\s*([\w.$]+)\s+\w+\s*(.*?);?\s*$"  # compiled when a login is read: it takes longer than this import
 _JAAS_OPTION = r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([^\s";]+))'
@@ -95,14 +98,18 @@ def login(jaas: str, given: Given) -> dict[str, str]:
 
 
 def trust_store(store: str, given: Given) -> dict[str, str]:
-    """`ssl.truststore.location`: librdkafka and Python take authorities as PEM only."""
-    kind = _store_type(store, given.settings.get("ssl.truststore.type"), otherwise="PEM")
-    if kind != "PEM":
+    """`ssl.truststore.location`: librdkafka and Python take authorities as PEM only, so PKCS12 is read here."""
+    kind = _store_type(store, given.settings.get("ssl.truststore.type"), otherwise=StoreKind.PEM)
+    if kind is StoreKind.JKS:
         raise SettingsError(
-            f"{given.named('ssl.truststore.location')}: the trust store {store} is {kind}; write it as PEM "
-            f"(keytool -exportcert -rfc -keystore {store} -alias … > ca.pem) and give PEM files instead: "
-            f"{given.named('ssl.ca.location')}=ca.pem."
+            convert_jks(store, given.named("ssl.truststore.location"), given.named("ssl.truststore.type"))
         )
+    if kind is StoreKind.PKCS12:
+        try:
+            password = given.settings.get("ssl.truststore.password")
+            return {"ssl.ca.pem": read_trust_store(store, password, given.prefix)}
+        except KeyMaterialError as error:
+            raise SettingsError(str(error)) from None
     return {"ssl.ca.location": store}
 
 
@@ -111,30 +118,25 @@ def key_store(store: str, given: Given) -> dict[str, str]:
 
     A store whose type is not given is what its file says, so settings that went through here once pass unchanged.
     """
-    kind = _store_type(store, given.settings.get("ssl.keystore.type"), otherwise="PKCS12")
-    if kind == "PKCS12":
-        return {"ssl.keystore.location": store}
-    if kind != "PEM":
+    kind = _store_type(store, given.settings.get("ssl.keystore.type"), otherwise=StoreKind.PKCS12)
+    if kind is StoreKind.JKS:
         raise SettingsError(
-            f"{given.named('ssl.keystore.location')}: the key store {store} is {kind}; convert it (keytool "
-            f"-importkeystore -srckeystore {store} -destkeystore client.p12 -deststoretype PKCS12) and set "
-            f"{given.named('ssl.keystore.type')}=PKCS12."
+            convert_jks(store, given.named("ssl.keystore.location"), given.named("ssl.keystore.type"))
         )
+    if kind is StoreKind.PKCS12:
+        return {"ssl.keystore.location": store}
     return {"ssl.certificate.location": store, "ssl.key.location": store}
 
 
-def _store_type(store: str, given: str | None, otherwise: str) -> str:
-    """The type that the user gives; else that of the file's contents; else, if it cannot be read, of its name."""
-    if given is not None:
-        return given.strip().upper()
+def _store_type(store: str, given: str | None, otherwise: StoreKind) -> StoreKind:
+    """What the file holds; if it cannot be read, what the user says, or else its name suggests."""
     try:
         with open(store, "rb") as file:
-            start = file.read(4)
+            return kind_of(file.read(65536)) or otherwise
     except (OSError, ValueError):
-        return _STORE_TYPES.get(store[-4:].lower(), otherwise)  # the client says why it cannot read the file
-    if start.startswith(_JKS_MAGIC):
-        return "JKS"
-    return "PKCS12" if start.startswith(_DER_SEQUENCE) else "PEM"
+        # The client says why it cannot read the file.
+        named = _STORE_TYPES.get(store[-4:].lower(), otherwise)
+        return StoreKind.__members__.get(given.strip().upper(), named) if given is not None else named
 
 
 def two_phase_commit(value: str, given: Given) -> dict[str, str]:

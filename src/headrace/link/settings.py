@@ -12,13 +12,22 @@ from dataclasses import dataclass
 
 from headrace.link.errors import SettingsError as SettingsError
 from headrace.link.tls import Tls
+from headrace.link.tls_versions import TlsVersions, TlsVersionsError
 from headrace.link.translation import Translation, translate
 from headrace.wire.sasl import MECHANISMS, Login
 
 log = logging.getLogger(__name__)
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_OWN = frozenset({"default.api.timeout.ms", "partition.assignment.strategy", "partitioner.class"})
+_OWN = frozenset(
+    {
+        "default.api.timeout.ms",
+        "partition.assignment.strategy",
+        "partitioner.class",
+        "ssl.enabled.protocols",
+        "ssl.protocol",
+    }
+)
 """Settings that are read here, or that a connection does not need."""
 _VERBATIM = ("password", "username", "jaas.config", ".key", ".pem", ".certificates", ".chain", "secret")
 
@@ -58,7 +67,14 @@ class KafkaSettings:
         translation = translate_for_protocol(given, _OWN, prefix)
         for note in translation.notes:
             log.warning("headrace: %s", note)
-        return _Reader({"client.id": client_id, **translation.settings}, prefix).read(purpose)
+        reader = _Reader({"client.id": client_id, **translation.settings}, prefix)
+        return reader.read(reader.bootstrap(purpose))
+
+    @classmethod
+    def between_brokers(cls, options: Mapping[str, str], client_id: str) -> KafkaSettings:
+        """For connections whose addresses the cluster's metadata gives; the options say how to secure them."""
+        settings = translate_for_protocol(options, _OWN, "").settings
+        return _Reader({"client.id": client_id, **settings}, "").read(())
 
 
 def translate_for_protocol(given: Mapping[str, str], own: Collection[str], prefix: str) -> Translation[str]:
@@ -83,7 +99,7 @@ class _Reader:
     found: Mapping[str, str]
     prefix: str
 
-    def read(self, purpose: str) -> KafkaSettings:
+    def read(self, bootstrap: tuple[tuple[str, int], ...]) -> KafkaSettings:
         found = self.found
         protocol = found.get("security.protocol", "PLAINTEXT").upper()
         if protocol not in _PROTOCOLS:
@@ -91,7 +107,7 @@ class _Reader:
                 f"{self.prefix}security.protocol is {protocol!r}; it is one of {', '.join(_PROTOCOLS)}."
             )
         return KafkaSettings(
-            bootstrap=self._bootstrap(purpose),
+            bootstrap=bootstrap,
             client_id=found["client.id"],
             tls=self._tls() if protocol.endswith("SSL") else None,
             login=self._login() if protocol.startswith("SASL") else None,
@@ -103,7 +119,7 @@ class _Reader:
             prefix=self.prefix,
         )
 
-    def _bootstrap(self, purpose: str) -> tuple[tuple[str, int], ...]:
+    def bootstrap(self, purpose: str) -> tuple[tuple[str, int], ...]:
         text = self.found.get("bootstrap.servers", "")
         if not text:
             raise SettingsError(f"Option '{self.prefix}bootstrap.servers' must be specified for {purpose}")
@@ -144,13 +160,6 @@ class _Reader:
 
     def _tls(self) -> Tls:
         found, prefix = self.found, self.prefix
-        store = found.get("ssl.keystore.location")
-        if store is not None:
-            raise SettingsError(
-                f"{prefix}ssl.keystore.location: the key store {store} is PKCS12, which this client cannot read; give "
-                f"PEM files instead (openssl pkcs12 -in {store} -nodes -out client.pem) and set "
-                f"{prefix}ssl.keystore.location=client.pem."
-            )
         chain, key = found.get("ssl.certificate.pem"), found.get("ssl.key.pem")
         if (chain is None) != (key is None):
             raise SettingsError(
@@ -164,6 +173,26 @@ class _Reader:
             key=found.get("ssl.key.location"),
             pair_text=None if chain is None or key is None else f"{key}\n{chain}\n",
             key_password=found.get("ssl.key.password"),
+            store=found.get("ssl.keystore.location"),
+            store_password=found.get("ssl.keystore.password"),
+            versions=self._versions(),
+            prefix=prefix,
             check_hostname=found.get("ssl.endpoint.identification.algorithm", "https").lower() != "none",
             check_certificate=found.get("enable.ssl.certificate.verification", "true").lower() != "false",
         )
+
+    def _versions(self) -> TlsVersions:
+        found = self.found
+
+        def listed(name: str) -> list[str]:
+            return [part.strip() for part in found.get(name, "").replace(":", ",").split(",") if part.strip()]
+
+        try:
+            return TlsVersions.of(
+                listed("ssl.enabled.protocols") or ("TLSv1.2", "TLSv1.3"),
+                found.get("ssl.protocol", "TLSv1.3"),
+                listed("ssl.cipher.suites"),
+                self.prefix,
+            )
+        except TlsVersionsError as error:
+            raise SettingsError(str(error)) from None

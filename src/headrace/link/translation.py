@@ -23,6 +23,7 @@ from headrace.link.java_settings import (
     fate_of,
 )
 from headrace.link.java_values import Given
+from headrace.link.references import resolve
 
 V = TypeVar("V")
 
@@ -53,9 +54,10 @@ def translate(
     """Settings of ``own`` are the caller's to read and stay as they are; ``prefix`` is what the user writes before the
     names, for messages. Raises SettingsError for what cannot be honoured and must not be dropped in silence.
     """
-    given = Given({name: _text(value) for name, value in properties.items()}, prefix)
+    resolved = resolve(properties, prefix)
+    given = Given({name: _text(value) for name, value in resolved.items()}, prefix)
     result: Translation[V] = Translation()
-    for name, value in properties.items():
+    for name, value in resolved.items():
         current = name if name in own else _current_name(name, given, removed, result.notes)
         if current is not None:
             _put(current, value, given, current in own, result)
@@ -84,7 +86,7 @@ def _current_name(name: str, given: Given, removed: Removed, notes: list[str]) -
     return name
 
 
-def _put(name: str, value: V, given: Given, is_own: bool, result: Translation[V]) -> None:
+def _put(name: str, value: V | str, given: Given, is_own: bool, result: Translation[V]) -> None:
     fate = None if is_own else fate_of(name)
     match fate:
         case Same(old_values) if (today := old_values.get(_text(value))) is not None:

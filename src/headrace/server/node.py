@@ -16,7 +16,7 @@ from headrace.server.cluster.auto_topic_creation import AutoTopicCreation
 from headrace.server.cluster.decisions import alter_partition
 from headrace.server.cluster.image import Endpoint
 from headrace.server.cluster.join import join
-from headrace.server.cluster.peers import Peers
+from headrace.server.cluster.peers import CLIENT_ID, Peers
 from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.cluster.registration import Registration
 from headrace.server.cluster.store import StoreError
@@ -49,7 +49,10 @@ from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.strays import settle_strays
 from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import Authorizer
+from headrace.server.security.between_brokers import between_brokers
 from headrace.server.security.choosing import authorizer_of
+from headrace.server.security.live_tls import LiveTls
+from headrace.server.security.principal_builder import principal_builder
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
@@ -102,6 +105,11 @@ class Node:
         """Each step pushes what ends it on `_undo`, so that a later step may fail."""
         undo = self._undo
         authorizer = self._given_authorizer or authorizer_of(self.config)
+        self.tls = LiveTls(self.config)
+        self._principals = {
+            each.name: principal_builder(self.config.for_listener(each.name))
+            for each in self.config.listeners
+        }
         self.logs = self._open_logs()
         self._end_logs = self._leave_logs
         undo.callback(lambda: self._end_logs())
@@ -158,6 +166,7 @@ class Node:
 
     def _peers(self) -> Peers:
         config = self.config
+        self._secure_peers(config)
         return Peers(
             self.broker_id,
             lambda: self.replicas.image,
@@ -165,7 +174,11 @@ class Node:
             self.clock,
             setup_timeout=config.integer("socket.connection.setup.timeout.ms") / 1000,
             request_timeout=config.integer("request.timeout.ms") / 1000,
+            settings=lambda: self._peer_settings,
         )
+
+    def _secure_peers(self, config: BrokerConfig) -> None:
+        self._peer_settings = between_brokers(config, f"{CLIENT_ID}-{self.broker_id}")
 
     def _replication(self) -> Replication:
         return Replication(
@@ -232,6 +245,11 @@ class Node:
         self.replicas.configure(config)
         self.cleaner.settings = cleaner_settings(config)
         self._disk.resize(config.integer("num.io.threads"))
+        self.tls.configure(config, self._disk)
+        try:
+            self._secure_peers(config)
+        except ConfigError as error:
+            log.error("Connections to other brokers stay as they were: %s", error)
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
         environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
@@ -280,6 +298,7 @@ class Node:
             turn,
             ClientQuotas(self.config, self.clock),
             authorizer,
+            tls=self.tls,
         )
         config = self.cluster.config
         # From the file only. Settings of the cluster follow, and must not keep a broker from starting.
@@ -290,11 +309,18 @@ class Node:
         )
         self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config))
         follow_settings(self.cluster, self.config, self._configure)
-        self._background = asyncio.gather(self.maintenance.run(), self.cleaner.run())
+        self._background = asyncio.gather(
+            self.maintenance.run(), self.cleaner.run(), self.tls.watch(self.clock, self._disk)
+        )
         undo.push_async_callback(self._end_background)
         undo.push_async_callback(self.acceptors.close)
         for listener, bound in sockets:
-            await self.acceptors.listen(listener.name, bound)
+            await self.acceptors.listen(
+                listener,
+                bound,
+                tls=self.tls.of(listener.name),
+                principals=self._principals[listener.name],
+            )
 
     async def _hand_over(self) -> None:
         """Move leadership to other brokers while this one still serves."""

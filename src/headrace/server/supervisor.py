@@ -27,6 +27,7 @@ from headrace.server.cluster.store_server import StoreServer
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.listeners import Listener
 from headrace.server.identity import StartError, refuse_standalone_data
+from headrace.server.security.exposure import exposure
 from headrace.server.stop_signals import StopSignals
 from headrace.server.supervised import SUPERVISOR_VARIABLE
 
@@ -168,7 +169,7 @@ class Supervisor:
                 where = ", ".join(child.address for child in self._children)
                 print(
                     f"Headrace {__version__} is ready: brokers 1 to {self._count} on {where}, data in "
-                    f"{self._config.log_dirs[0]} ({self._clock.monotonic() - started:.2f} s)",
+                    f"{self._config.log_dirs[0]} ({self._clock.monotonic() - started:.2f} s){exposure(self._config)}",
                     flush=True,
                 )
                 await stopped

@@ -124,7 +124,7 @@ class BrokerThread:
             self._failure = error
             self._ready.set()
             return
-        self.port = self.node.addresses["PLAINTEXT"][1]
+        self.port = next(iter(self.node.addresses.values()))[1]
         self._ready.set()
         await self._stop.wait()
         await self._how(self.node)

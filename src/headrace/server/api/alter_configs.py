@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headrace.server.api.config_permissions import changeable
 from headrace.server.api.config_requests import change
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
+from headrace.server.api.own_tls import without_unusable
 from headrace.server.cluster.decisions import alter_configs
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.alter_configs import (
@@ -22,6 +25,8 @@ from headrace.wire.messages.alter_configs import (
 
 async def handle(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
     request.resources, denied = changeable(context, request.resources)
+    request.resources, unusable = await without_unusable(context, request.resources, _after)
+    denied += unusable
     response = AlterConfigsResponse()
     if request.resources or not denied:
         response = await _alter(context, request)
@@ -50,3 +55,7 @@ def _refuse_loggers(broker: str, settings: dict[str, str | None]) -> None:
 def _result(asked: AlterConfigsResource, error: KafkaError | None) -> AlterConfigsResourceResponse:
     code, message = (ErrorCode.NONE, None) if error is None else (error.code, error.message)
     return AlterConfigsResourceResponse(code, message, asked.resource_type, asked.resource_name)
+
+
+def _after(asked: AlterConfigsResource, present: Mapping[str, str]) -> dict[str, str | None]:
+    return {**dict.fromkeys(present), **_settings(asked)}

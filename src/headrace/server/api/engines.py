@@ -19,6 +19,7 @@ from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import AllowAll, Authorizer, StandardAuthorizer
+from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.permitted import PermittedTopics
 from headrace.server.transactions.attach import Transactions
 
@@ -40,6 +41,8 @@ class Engines:
     turn: Turn
     quotas: ClientQuotas
     authorizer: Authorizer = field(default_factory=AllowAll)
+    tls: LiveTls | None = None
+    """Of this broker's listeners."""
     guarded: bool = field(init=False)
     """Whether the authorizer has to be asked: not where it allows all."""
     outbox: Outbox = field(init=False)

@@ -7,14 +7,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headrace.server.api.broker_loggers import alter_loggers
 from headrace.server.api.config_permissions import changeable
 from headrace.server.api.config_requests import change
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
-from headrace.server.cluster.config_changes import ConfigOp, OpType
+from headrace.server.api.own_tls import without_unusable
+from headrace.server.cluster.config_changes import ConfigOp, OpType, apply_op
 from headrace.server.cluster.decisions import incremental_alter_configs
-from headrace.server.cluster.image import ResourceType
+from headrace.server.cluster.image import ConfigResource, ResourceType
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -28,6 +31,8 @@ async def handle(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     request.resources, denied = changeable(context, request.resources)
+    request.resources, unusable = await without_unusable(context, request.resources, _values)
+    denied += unusable
     response = IncrementalAlterConfigsResponse()
     if request.resources or not denied:
         response = await _alter_here_or_at_controller(context, request)
@@ -76,3 +81,8 @@ def _ops(asked: AlterConfigsResource) -> list[ConfigOp]:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "Unknown operation: 0 sets, 1 deletes, 2 appends, 3 subtracts."
         ) from None
+
+
+def _values(asked: AlterConfigsResource, present: Mapping[str, str]) -> dict[str, str | None]:
+    resource = ConfigResource(ResourceType.BROKER, asked.resource_name)
+    return {op.name: apply_op(resource, op, present.get(op.name)) for op in _ops(asked)}

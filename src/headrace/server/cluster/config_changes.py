@@ -53,7 +53,7 @@ def incremental_alter(
         try:
             _check_ops(ops)
             present = image.configs.get(resource, {})
-            values = {op.name: _apply(resource, op, present.get(op.name)) for op in ops}
+            values = {op.name: apply_op(resource, op, present.get(op.name)) for op in ops}
             changes += _checked(image, config, resource, present, values)
             results[resource] = None
         except KafkaError as error:
@@ -109,7 +109,8 @@ def _definition(resource: ConfigResource, name: str) -> Setting | None:
     return base_setting(name)
 
 
-def _apply(resource: ConfigResource, op: ConfigOp, present: str | None) -> str | None:
+def apply_op(resource: ConfigResource, op: ConfigOp, present: str | None) -> str | None:
+    """A setting's value after an operation; None for none."""
     if op.op is OpType.SET:
         return op.value
     if op.op is OpType.DELETE:

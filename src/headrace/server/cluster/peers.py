@@ -9,6 +9,7 @@ from typing import TypeVar
 from headrace.clock import Clock
 from headrace.link.aio import AsyncConnection
 from headrace.link.errors import BrokerUnavailable
+from headrace.link.settings import KafkaSettings
 from headrace.server.cluster.image import MetadataImage
 from headrace.wire.schema import Request, Response
 
@@ -28,13 +29,16 @@ class Peers:
         *,
         setup_timeout: float = 10.0,
         request_timeout: float = 30.0,
+        settings: Callable[[], KafkaSettings | None] = lambda: None,
     ) -> None:
+        """`settings` say how connections are secured; they are asked again for each, since certificates change."""
         self._client_id = f"{CLIENT_ID}-{broker_id}".encode()
         self._image = image
         self._listener = listener
         self._clock = clock
         self._setup_timeout = setup_timeout
         self._request_timeout = request_timeout
+        self._settings = settings
         self._connections: dict[int, AsyncConnection] = {}
         self._making: dict[int, asyncio.Task[AsyncConnection]] = {}
 
@@ -45,7 +49,13 @@ class Peers:
         if endpoint is None:
             raise BrokerUnavailable(f"broker {broker_id} is not alive")
         return await AsyncConnection.connect(
-            endpoint.host, endpoint.port, self._client_id, self._clock, self._setup_timeout, receive_buffer
+            endpoint.host,
+            endpoint.port,
+            self._client_id,
+            self._clock,
+            self._setup_timeout,
+            receive_buffer,
+            self._settings(),
         )
 
     async def call(

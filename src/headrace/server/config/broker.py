@@ -22,6 +22,7 @@ from headrace.server.config.listeners import (
     parse_listeners,
     parse_protocol_map,
 )
+from headrace.server.config.references import Resolved, with_secrets
 from headrace.server.config.retired import remark, unknown
 from headrace.server.config.topic import (
     TOPIC_SYNONYMS,
@@ -65,23 +66,27 @@ def inert_settings(given: Mapping[str, str], running: bool = False) -> Iterator[
                 yield name, reason
 
 
-def _check_value(setting: Setting | None, name: str, text: str, place: str) -> None:
-    """ConfigError, with the place in the file, for a value that is invalid or refused."""
+def _check_value(setting: Setting | None, name: str, text: str, place: str, written: str) -> None:
+    """ConfigError, with the place in the file, for a value that is invalid or refused; it shows what was `written`, which may stand
+    for a secret."""
     try:
         if setting is not None:
             setting.parse(text)
         refuse(REFUSED, name, text, setting.name if setting is not None else name)
     except ConfigError as error:
-        raise ConfigError(f"{place}: {error}" if place else str(error)) from None
+        sentence = str(error).replace(text.strip(), written) if text != written else str(error)
+        raise ConfigError(f"{place}: {sentence}" if place else sentence) from None
 
 
 @dataclass(frozen=True)
 class BrokerConfig:
     """Typed access by Kafka's names. Make one with `load`."""
 
-    static: Mapping[str, str] = field(default_factory=dict)
-    dynamic_default: Mapping[str, str] = field(default_factory=dict)
-    dynamic_broker: Mapping[str, str] = field(default_factory=dict)
+    static: Mapping[str, str] = field(default_factory=dict, repr=False)
+    dynamic_default: Mapping[str, str] = field(default_factory=dict, repr=False)
+    dynamic_broker: Mapping[str, str] = field(default_factory=dict, repr=False)
+    references: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What was written where a static value is what a reference stands for: `${env:NAME}`."""
     notices: tuple[str, ...] = ()
     """What became of settings of other Kafka generations."""
     warnings: tuple[str, ...] = ()
@@ -105,17 +110,22 @@ class BrokerConfig:
         notices: list[str] = []
         warnings: list[str] = []
         static: dict[str, str] = {}
-        for name, text in {**properties, **typed}.items():
+        references: dict[str, str] = {}
+        resolved = Resolved({**properties, **typed})
+        for name, written in resolved.settings.items():
             place = "" if name in typed else (places or {}).get(name, "")
             setting = base_setting(name)
+            text = resolved.value(name, written, place)
+            if text != written:
+                references[name] = written
             if setting is not None:
                 if name in DYNAMIC_ONLY:
                     notices.append(f"{name} is ignored in a file: change it on the running cluster.")
                     continue
-                _check_value(setting, name, text, place)
+                _check_value(setting, name, text, place, written)
                 static[name] = text.strip()
                 continue
-            _check_value(None, name, text, place)
+            _check_value(None, name, text, place, written)
             said = remark(name)
             if said is not None:
                 notices.append(said)
@@ -127,14 +137,18 @@ class BrokerConfig:
         if idle := list(inert_settings(static)):
             warnings.append(without_effect(idle))
         notices += remarks(static)
-        config = cls(static=static, notices=tuple(notices), warnings=tuple(warnings))
+        config = cls(static=static, references=references, notices=tuple(notices), warnings=tuple(warnings))
         config._check()
         return config
 
     def with_dynamic(
         self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]
     ) -> BrokerConfig:
-        return replace(self, dynamic_default=dict(dynamic_default), dynamic_broker=dict(dynamic_broker))
+        return replace(
+            self,
+            dynamic_default=with_secrets(dynamic_default, base_setting),
+            dynamic_broker=with_secrets(dynamic_broker, base_setting),
+        )
 
     # -- typed values
 
@@ -190,6 +204,11 @@ class BrokerConfig:
                 value = BROKER_SETTINGS[name].parse(layer[full])
                 return value if isinstance(value, int) else default
         return default
+
+    def set_for_listener(self, listener: str, name: str) -> bool:
+        """Whether a listener has a setting of its own, `listener.name.<listener>.<name>`."""
+        full = f"{_LISTENER_PREFIX}{listener.lower()}.{name}"
+        return any(full in layer for layer in (self.dynamic_broker, self.dynamic_default, self.static))
 
     def for_listener(self, listener: str, mechanism: str = "") -> BrokerConfig:
         """The settings as one listener has them: its own, `listener.name.<listener>.<setting>`, win over the broker's, and those
@@ -257,7 +276,10 @@ class BrokerConfig:
 
     @property
     def inter_broker_listener(self) -> str:
+        """The one that is named, or has the name of the protocol; a lone listener, if neither is set."""
         name = self.string("inter.broker.listener.name")
+        if not name and len(self.listeners) == 1 and "security.inter.broker.protocol" not in self.static:
+            return self.listeners[0].name
         return (name or self.string("security.inter.broker.protocol") or "PLAINTEXT").upper()
 
     def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
@@ -343,8 +365,10 @@ class BrokerConfig:
             raise ConfigError(
                 "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
             )
-        if named and self.inter_broker_listener not in bound:
+        if self.inter_broker_listener not in bound:
+            setting = "inter.broker.listener.name" if named else "security.inter.broker.protocol"
+            remedy = "" if named else "; set inter.broker.listener.name to one of them"
             raise ConfigError(
-                f"inter.broker.listener.name is {self.inter_broker_listener}, "
-                f"which `listeners` does not have: {', '.join(sorted(bound))}."
+                f"{setting} is {self.inter_broker_listener}, "
+                f"which `listeners` does not have: {', '.join(sorted(bound))}{remedy}."
             )

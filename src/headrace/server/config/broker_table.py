@@ -36,7 +36,7 @@ ASSIGNOR_CLASSES = {
 
 # fmt: off
 BOOLEAN, STRING, INT, SHORT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.SHORT, ConfigType.LONG
-DOUBLE, LIST, PASSWORD = ConfigType.DOUBLE, ConfigType.LIST, ConfigType.PASSWORD
+DOUBLE, LIST, CLASS, PASSWORD = ConfigType.DOUBLE, ConfigType.LIST, ConfigType.CLASS, ConfigType.PASSWORD
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 CLUSTER, BROKER = UpdateMode.CLUSTER_WIDE, UpdateMode.PER_BROKER
 
@@ -244,14 +244,15 @@ _SECURITY = [
     Setting("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), "The TLS versions taken.", None, MEDIUM, BROKER),
     Setting("ssl.cipher.suites", LIST, (), "The cipher suites taken; empty for all of the library's.", None, MEDIUM, BROKER),
     Setting("ssl.endpoint.identification.algorithm", STRING, "https", "How a server's name is checked; empty for not at all.", None, LOW, BROKER),
+    Setting("principal.builder.class", CLASS, None, "A Python class that decides who a connection belongs to, such as my.module.MyBuilder; without it, the login's name or the certificate's.", None, LOW),
     Setting("ssl.principal.mapping.rules", STRING, "DEFAULT", "How a certificate's name becomes a principal.", None, LOW),
-    Setting("ssl.keystore.type", STRING, "JKS", "The kind of key store: PEM, PKCS12 or JKS.", None, MEDIUM, BROKER),
+    Setting("ssl.keystore.type", STRING, "JKS", "The kind of key store, PEM or PKCS12.", None, MEDIUM, BROKER),
     Setting("ssl.keystore.location", STRING, None, "The key store's file.", None, MEDIUM, BROKER),
     Setting("ssl.keystore.password", PASSWORD, None, "The key store's password.", None, MEDIUM, BROKER),
     Setting("ssl.keystore.certificate.chain", PASSWORD, None, "The certificate chain, as PEM text.", None, MEDIUM, BROKER),
     Setting("ssl.keystore.key", PASSWORD, None, "The private key, as PEM text.", None, MEDIUM, BROKER),
     Setting("ssl.key.password", PASSWORD, None, "The private key's password.", None, MEDIUM, BROKER),
-    Setting("ssl.truststore.type", STRING, "JKS", "The kind of trust store: PEM, PKCS12 or JKS.", None, MEDIUM, BROKER),
+    Setting("ssl.truststore.type", STRING, "JKS", "The kind of trust store, PEM or PKCS12.", None, MEDIUM, BROKER),
     Setting("ssl.truststore.location", STRING, None, "The trust store's file.", None, MEDIUM, BROKER),
     Setting("ssl.truststore.password", PASSWORD, None, "The trust store's password.", None, MEDIUM, BROKER),
     Setting("ssl.truststore.certificates", PASSWORD, None, "The trusted certificates, as PEM text.", None, MEDIUM, BROKER),

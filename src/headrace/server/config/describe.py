@@ -76,6 +76,8 @@ def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
         setting = base_setting(name)
         synonyms = _broker_synonyms(config, _equals(name))
         value = format_value(config.value(name)) if name in BROKER_SETTINGS else given[name]
+        if name in config.references and synonyms[0].source is ConfigSource.STATIC_BROKER_CONFIG:
+            value = config.references[name]
         read_only = setting is None or setting.update is UpdateMode.READ_ONLY
         entries.append(_entry(setting, name, value, synonyms, read_only))
     return entries
@@ -124,7 +126,8 @@ def _broker_synonyms(config: BrokerConfig, names: Iterable[str]) -> list[ConfigS
             if name in layer:
                 setting = base_setting(name)
                 secret = setting is None or setting.sensitive
-                found.append(ConfigSynonym(name, None if secret else layer[name], source))
+                text = config.references.get(name) if layer is config.static else None
+                found.append(ConfigSynonym(name, None if secret else text or layer[name], source))
     for name in candidates:
         setting = BROKER_SETTINGS.get(name)
         if setting is not None and setting.default is not None:

@@ -14,7 +14,7 @@ from headrace.server.config.definition import ConfigError
 
 ONE_LOOP = "one event loop serves all connections; run more brokers (`--brokers N`) to use more cores"
 NO_REMOTE = "there is no remote (tiered) storage"
-NO_SECURITY = "this version has no TLS, SASL or ACLs yet"
+NO_SECURITY = "this version has no SASL or ACLs yet"
 
 _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
     ONE_LOOP: ("num.network.threads", "queued.max.requests"),
@@ -36,12 +36,14 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "replication.quota.window.num",
         "replication.quota.window.size.seconds",
     ),
+    "a key or trust store is read as what its file holds, PEM or PKCS12": (
+        "ssl.keystore.type",
+        "ssl.truststore.type",
+    ),
     NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
     NO_SECURITY: (
         "connection.failed.authentication.delay.ms",
         "connections.max.reauth.ms",
-        "sasl.mechanism.inter.broker.protocol",
-        "sasl.jaas.config",
         "sasl.server.max.receive.size",
         "sasl.kerberos.kinit.cmd",
         "sasl.kerberos.min.time.before.relogin",
@@ -49,21 +51,6 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "sasl.kerberos.service.name",
         "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor",
-        "ssl.protocol",
-        "ssl.enabled.protocols",
-        "ssl.cipher.suites",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.principal.mapping.rules",
-        "ssl.keystore.type",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.key.password",
-        "ssl.truststore.type",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.certificates",
         "delegation.token.secret.key",
         "delegation.token.max.lifetime.ms",
         "delegation.token.expiry.time.ms",
@@ -94,8 +81,8 @@ INERT_WHILE_RUNNING: Mapping[str, str] = {
 }
 """Broker settings that can change on a running cluster, as in Kafka, but act only from the file."""
 
-ACTS_PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate"})
-"""Settings that also act for one listener, as `listener.name.<listener>.<setting>`."""
+ACTS_PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate", "principal.builder.class"})
+"""Settings that also act for one listener, as `listener.name.<listener>.<setting>`, beside those of TLS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +100,6 @@ _OPEN_TO_ALL = (
 
 REFUSED: Mapping[str, Refusal] = {
     "sasl.enabled.mechanisms": Refusal(("", "GSSAPI"), _OPEN_TO_ALL),
-    "ssl.client.auth": Refusal(("none",), _OPEN_TO_ALL),
-    "security.inter.broker.protocol": Refusal(("PLAINTEXT",), _OPEN_TO_ALL),
     "remote.log.storage.system.enable": Refusal(
         ("false",), f"{NO_REMOTE}; remove the setting and keep all segments on local disks."
     ),
@@ -140,10 +125,10 @@ def refuse(refused: Mapping[str, Refusal], name: str, text: str, base: str | Non
 
 
 def refuse_protocol(listener: object, protocol: str) -> None:
-    """ConfigError for a listener with any protocol but PLAINTEXT."""
-    if protocol != "PLAINTEXT":
+    """ConfigError for a listener with SASL."""
+    if protocol.startswith("SASL_"):
         raise ConfigError(
-            f"Listener {listener} asks for {protocol}: {NO_SECURITY}; give it the protocol PLAINTEXT "
+            f"Listener {listener} asks for {protocol}: {NO_SECURITY}; give it the protocol SSL, or PLAINTEXT "
             "and keep the broker on loopback or a private network."
         )
 
@@ -151,7 +136,7 @@ def refuse_protocol(listener: object, protocol: str) -> None:
 def why_inert(name: str, base: str, running: bool) -> str | None:
     """Why a broker setting, set as `name` on a running cluster or in a file, does not act; None when it does."""
     reason = INERT.get(base) or (INERT_WHILE_RUNNING.get(base) if running else None)
-    if reason is None and name != base and base not in ACTS_PER_LISTENER:
+    if reason is None and name != base and base not in ACTS_PER_LISTENER and not base.startswith("ssl."):
         reason = f"{base} counts for the whole broker, not for one listener"
     return reason
 

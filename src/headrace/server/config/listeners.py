@@ -24,6 +24,15 @@ class Listener:
     port: int
     protocol: str
 
+    @property
+    def encrypted(self) -> bool:
+        return self.protocol.endswith("SSL")
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether clients have to log in with SASL."""
+        return self.protocol.startswith("SASL_")
+
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"

@@ -9,12 +9,18 @@ from concurrent.futures import Executor
 from typing import Protocol
 
 from headrace.clock import Clock, Timer
+from headrace.link.tls_stream import TlsStream
+from headrace.server.config.listeners import Listener
 from headrace.server.net.admission import Admission
 from headrace.server.net.buffers import BufferBudget
 from headrace.server.net.connection import Connection
+from headrace.server.net.entrance import Entrance, TlsSource
 from headrace.server.net.fairness import Fairness
+from headrace.server.net.gate import Gate
+from headrace.server.net.refusals import Refusals
 from headrace.server.net.reply_queue import Pieces, ReplyQueue
 from headrace.server.replica.turn import Turn
+from headrace.server.security.principal_builder import DefaultPrincipalBuilder, PrincipalBuilder
 
 log = logging.getLogger(__name__)
 
@@ -60,16 +66,33 @@ class Acceptors:
         self.budget = BufferBudget(limits.buffer_bytes, clock)
         self.fairness = Fairness()
         self.pieces = Pieces()
+        self.refusals = Refusals(clock.monotonic)
         self.connections: set[Connection] = set()
         self._servers: list[asyncio.Server] = []
         self._sweep: Timer | None = None
 
-    async def listen(self, name: str, bound: socket.socket) -> None:
+    async def listen(
+        self,
+        listener: Listener,
+        bound: socket.socket,
+        *,
+        tls: TlsSource | None = None,
+        principals: PrincipalBuilder | None = None,
+        gate: Gate | None = None,
+    ) -> None:
         """Accept connections on a socket that is bound already, so that its port is known before it serves."""
-        acceptor = Acceptor(name, self)
+        entrance = Entrance(
+            listener,
+            tls,
+            principals or DefaultPrincipalBuilder(),
+            gate,
+            self.refusals,
+            self.clock,
+        )
+        acceptor = Acceptor(entrance, self)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: Connection(acceptor), sock=bound, backlog=self.limits.backlog
+            lambda: entrance.wrap(Connection(acceptor)), sock=bound, backlog=self.limits.backlog
         )
         self._servers.append(server)
         if self._sweep is None:
@@ -85,7 +108,7 @@ class Acceptors:
         # One turn of the loop, so that every connection is notified of its end.
         await asyncio.sleep(0)
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: Connection, entrance: Entrance) -> bool:
         """Whether the connection may stay. One that comes too soon after others stays unserved until its turn; one that
         exceeds the quota of its address is closed after a while, so that a client in a hurry is slowed down."""
         host, listener, now = connection.peer_host, connection.listener_name, self.clock.monotonic()
@@ -104,8 +127,16 @@ class Acceptors:
             )
             return False
         if wait > 0:
-            connection.throttle(wait)
+            connection.mute()
+            self.clock.call_later(wait, lambda: self._take_turn(connection, entrance))
+        else:
+            entrance.enter(connection)
         return True
+
+    def _take_turn(self, connection: Connection, entrance: Entrance) -> None:
+        if not connection.transport.is_closing():
+            entrance.enter(connection)
+            connection.unmute()
 
     def forget(self, connection: Connection) -> None:
         if connection in self.connections:
@@ -128,25 +159,31 @@ class Acceptors:
 class Acceptor:
     """One listener: its name, and the server behind it, as its connections see them."""
 
-    def __init__(self, name: str, server: Acceptors) -> None:
-        self.name = name
+    def __init__(self, entrance: Entrance, server: Acceptors) -> None:
+        self.name = entrance.listener.name
         self.max_request_bytes = server.limits.max_request_bytes
         self.budget = server.budget
         self.fairness = server.fairness
         self.turn = server.dispatcher.turn
         self._server = server
+        self._entrance = entrance
         self.dispatch = server.dispatcher.dispatch
         self.monotonic = server.clock.monotonic
         self.call_later = server.clock.call_later
 
     def opened(self, connection: Connection) -> bool:
-        return self._server.admit(connection)
+        return self._server.admit(connection, self._entrance)
 
     def closed(self, connection: Connection) -> None:
         self._server.forget(connection)
 
+    def refuse(self, connection: Connection, sentence: str) -> None:
+        self._entrance.refuse(connection, sentence)
+
     def make_replies(self, connection: Connection, transport: asyncio.Transport) -> ReplyQueue:
-        socket = transport.get_extra_info("socket").fileno()
+        # What is encrypted cannot go from a file to the socket by itself.
+        encrypted = isinstance(transport, TlsStream)
+        socket = None if encrypted else transport.get_extra_info("socket").fileno()
         server = self._server
         return ReplyQueue(
             transport,

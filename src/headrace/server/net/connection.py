@@ -51,6 +51,10 @@ class Listener(Protocol):
 
     def closed(self, connection: Connection) -> None: ...
 
+    def refuse(self, connection: Connection, sentence: str) -> None:
+        """End a connection for a reason that the log names seldom enough."""
+        ...
+
     def make_replies(self, connection: Connection, transport: asyncio.Transport) -> ReplyQueue: ...
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -68,6 +72,16 @@ class Repeated(Protocol):
     def serve(self, connection: Connection, frame: memoryview) -> bool:
         """Whether the frame is that request again, and served."""
         ...
+
+
+_TLS_HANDSHAKE = 0x1603
+"""How a TLS client's first message begins, if one reads it as the length of a request."""
+
+
+_TLS_TO_PLAINTEXT = (
+    "it spoke TLS to a plaintext listener; set security.protocol=PLAINTEXT (or SASL_PLAINTEXT) at the client, or give it the "
+    "port of a TLS listener"
+)
 
 
 class _Serving(Enum):
@@ -93,6 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         "last_active",
         "max_frame",
         "muted",
+        "peer_certificate",
         "peer_host",
         "principal",
         "repeated",
@@ -125,6 +140,8 @@ class Connection(asyncio.BufferedProtocol):
         """Serves each frame. A connection that has to log in first has another one until it has done so."""
         self.max_frame = listener.max_request_bytes
         self.peer_host = ""
+        self.peer_certificate: bytes | None = None
+        """The certificate the client showed, DER, if it did and it is trusted."""
         self.software_name = ""
         self.software_version = ""
         self.last_active = listener.monotonic()
@@ -255,7 +272,7 @@ class Connection(asyncio.BufferedProtocol):
                 break
             size = frame_length(inbox.view, start)
             if size <= 0 or size > self.max_frame:
-                self.cut(f"a request of {size} bytes, allowed are 1 to {self.max_frame}")
+                self._refuse_length(size)
                 return
             if available < 4 + size:
                 needed = 4 + size
@@ -276,6 +293,13 @@ class Connection(asyncio.BufferedProtocol):
                 frame.release()
         if not self.transport.is_closing():
             self._make_room(needed)
+
+    def _refuse_length(self, size: int) -> None:
+        if size >> 16 == _TLS_HANDSHAKE:
+            self.muted = True
+            self._listener.refuse(self, _TLS_TO_PLAINTEXT)
+        else:
+            self.cut(f"a request of {size} bytes, allowed are 1 to {self.max_frame}")
 
     def _make_room(self, needed: int) -> None:
         """Leave free space at the end of the buffer, or stop reading until some frames are served."""

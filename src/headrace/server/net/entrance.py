@@ -1,0 +1,123 @@
+"""How a connection gets in: TLS if the listener speaks it, then whoever guards the listener; and one sentence in the log if it does not."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headrace.clock import Clock, Timer
+from headrace.link.tls_stream import TlsState, TlsStream
+from headrace.server.config.listeners import Listener
+from headrace.server.net.connection import Connection
+from headrace.server.net.gate import Gate
+from headrace.server.net.handshake_failures import why_failed
+from headrace.server.net.refusals import Refusals
+from headrace.server.security.principal_builder import AuthenticationContext, PrincipalBuilder
+from headrace.server.security.server_tls import ListenerTls
+
+HANDSHAKE_SECONDS = 30.0
+"""How long a client may take for its handshake."""
+
+
+class TlsSource(Protocol):
+    """The TLS that new connections of a listener get; another one after a reload."""
+
+    @property
+    def current(self) -> ListenerTls: ...
+
+
+class Entrance:
+    """One listener's. `wrap` makes what the socket's transport talks to."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        tls: TlsSource | None,
+        principals: PrincipalBuilder,
+        gate: Gate | None,
+        refusals: Refusals,
+        clock: Clock,
+    ) -> None:
+        self.listener = listener
+        self._tls = tls
+        self._principals = principals
+        self._gate = gate
+        self._refusals = refusals
+        self._clock = clock
+
+    def wrap(self, connection: Connection) -> Connection | TlsStream:
+        if self._tls is None:
+            return connection
+        tls = self._tls.current
+        return TlsStream(connection, tls.context, _Handshake(self, connection, tls))
+
+    def enter(self, connection: Connection) -> None:
+        """Let in a connection whose turn it is: at once without TLS, after the handshake with it."""
+        if self._tls is None:
+            self._identify(connection)
+        elif isinstance(connection.transport, TlsStream):
+            outcome = connection.transport.outcome
+            assert isinstance(outcome, _Handshake)
+            outcome.start(self._clock, connection.transport)
+
+    def _identify(self, connection: Connection) -> None:
+        """A SASL listener's gate decides the principal; elsewhere the certificate does."""
+        if not self.listener.authenticated:
+            context = AuthenticationContext(
+                self.listener.name, self.listener.protocol, connection.peer_host, connection.peer_certificate
+            )
+            try:
+                connection.principal = self._principals.build(context)
+            except ValueError as error:
+                self.refuse(connection, str(error))
+                return
+        if self._gate is not None:
+            self._gate.admit(connection)
+
+    def secured(self, connection: Connection, stream: TlsStream, tls: ListenerTls) -> None:
+        complaint = tls.versions.complaint(stream.ssl)
+        if complaint is not None:
+            self.refuse(connection, complaint)
+            return
+        connection.peer_certificate = stream.ssl.getpeercert(binary_form=True)
+        self._identify(connection)
+
+    def refuse(self, connection: Connection, sentence: str) -> None:
+        self._refusals.warn(connection.peer_host, sentence)
+        connection.transport.abort()
+
+
+class _Handshake:
+    """One connection's way through TLS."""
+
+    __slots__ = ("_connection", "_entrance", "_timer", "_tls")
+
+    def __init__(self, entrance: Entrance, connection: Connection, tls: ListenerTls) -> None:
+        self._entrance = entrance
+        self._connection = connection
+        self._tls = tls
+        self._timer: Timer | None = None
+
+    def start(self, clock: Clock, stream: TlsStream) -> None:
+        self._timer = clock.call_later(HANDSHAKE_SECONDS, lambda: self._give_up(stream))
+        stream.begin()
+
+    def _give_up(self, stream: TlsStream) -> None:
+        if stream.state in (TlsState.HANDSHAKING, TlsState.COMPUTING):
+            self._entrance.refuse(
+                self._connection, f"its TLS handshake was not done within {HANDSHAKE_SECONDS:.0f} s"
+            )
+
+    def secured(self, stream: TlsStream) -> None:
+        self._end()
+        self._entrance.secured(self._connection, stream, self._tls)
+
+    def failed(self, stream: TlsStream, error: BaseException) -> None:
+        self._end()
+        sentence = why_failed(error, stream.first_bytes, self._tls, self._entrance.listener)
+        if sentence is not None:
+            self._entrance.refuse(self._connection, sentence)
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

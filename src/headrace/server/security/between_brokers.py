@@ -1,0 +1,46 @@
+"""How a broker secures its connections to the others: the settings of the listener that brokers use among themselves."""
+
+from __future__ import annotations
+
+from headrace.link.errors import SettingsError
+from headrace.link.settings import KafkaSettings
+from headrace.server.config.broker import BrokerConfig
+from headrace.server.config.definition import ConfigError, format_value
+
+_TLS = (
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.key.password",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.certificates",
+    "ssl.protocol",
+    "ssl.enabled.protocols",
+    "ssl.cipher.suites",
+)
+
+
+def between_brokers(config: BrokerConfig, client_id: str) -> KafkaSettings | None:
+    """None for plain connections. ConfigError with the remedy."""
+    name = config.inter_broker_listener
+    protocol = next((each.protocol for each in config.listeners if each.name == name), "PLAINTEXT")
+    if protocol == "PLAINTEXT":
+        return None
+    mechanism = config.for_listener(name).string("sasl.mechanism.inter.broker.protocol") or "GSSAPI"
+    own = config.for_listener(name, mechanism if protocol.startswith("SASL_") else "")
+    options = {"security.protocol": protocol}
+    if protocol.endswith("SSL"):
+        values = {setting: format_value(own.value(setting)) for setting in _TLS}
+        options |= {setting: value for setting, value in values.items() if value}
+        options["ssl.endpoint.identification.algorithm"] = (
+            own.string("ssl.endpoint.identification.algorithm") or ""
+        )
+    if protocol.startswith("SASL_"):
+        options["sasl.mechanism"] = mechanism
+        options["sasl.jaas.config"] = own.string("sasl.jaas.config") or ""
+    try:
+        return KafkaSettings.between_brokers(options, client_id)
+    except SettingsError as error:
+        raise ConfigError(f"Listener {name}, which brokers use among themselves: {error}") from None
