@@ -83,9 +83,6 @@ class AclTable:
         lengths = (length for length, count in counts.items() if count > 0)
         self._prefix_lengths[acl.resource_type] = tuple(sorted(lengths, reverse=True))
 
-    def is_super_user(self, principal: str) -> bool:
-        return principal in self._super_users
-
     def decide(self, principal: str, host: str, operation: Operation, resource: Resource) -> Decision:
         """Whether `principal`, connected from `host`, may do this, and by which rule."""
         if principal in self._super_users:
