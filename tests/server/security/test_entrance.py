@@ -147,6 +147,51 @@ def test_sessions_are_resumed(certificates, tmp_path):
                     session = secure.session
 
 
+def test_a_resumed_session_keeps_its_principal(certificates, alice, tmp_path):
+    with BrokerThread(tmp_path, certificates.listener(ssl_client_auth="required")) as broker:
+        context = ssl.create_default_context(cafile=certificates.ca)
+        context.load_cert_chain(alice)
+        session = None
+        for resumed in (False, True):
+            with (
+                socket.create_connection(("localhost", broker.port)) as plain,
+                context.wrap_socket(plain, server_hostname="localhost", session=session) as secure,
+            ):
+                secure.sendall(bytes.fromhex("0000000a00120000000000010000"))
+                assert secure.recv(4)
+                assert secure.session_reused is resumed
+                session = secure.session
+                (found,) = principals(broker)
+                assert found.startswith("User:CN=alice,")
+            until(lambda: not broker.node.acceptors.connections)
+
+
+class Broken:
+    def build(self, context):
+        raise KeyError("a mistake")
+
+
+class Nobody:
+    def build(self, context):
+        return None
+
+
+@pytest.mark.parametrize("builder", ["Broken", "Nobody"])
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_builder_that_fails_lets_nobody_in(certificates, tmp_path, protocol, builder, caplog):
+    given = certificates.listener() | {
+        "listeners": f"{protocol}://localhost:0",
+        "principal.builder.class": f"{__name__}.{builder}",
+    }
+    with BrokerThread(tmp_path, given) as broker, pytest.raises(BrokerUnavailable):
+        Connection("localhost", broker.port, settings(certificates, security_protocol=protocol))
+    assert (
+        "a mistake" in caplog.text
+        if builder == "Broken"
+        else "built None, which is no principal" in caplog.text
+    )
+
+
 class Echo:
     """Serves each frame by sending it back, with the principal in front."""
 

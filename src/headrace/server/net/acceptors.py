@@ -135,8 +135,8 @@ class Acceptors:
 
     def _take_turn(self, connection: Connection, entrance: Entrance) -> None:
         if not connection.transport.is_closing():
-            entrance.enter(connection)
             connection.unmute()
+            entrance.enter(connection)
 
     def forget(self, connection: Connection) -> None:
         if connection in self.connections:
@@ -183,6 +183,8 @@ class Acceptor:
     def make_replies(self, connection: Connection, transport: asyncio.Transport) -> ReplyQueue:
         # What is encrypted cannot go from a file to the socket by itself.
         encrypted = isinstance(transport, TlsStream)
+        if encrypted:
+            transport.set_write_buffer_limits(high=0)
         socket = None if encrypted else transport.get_extra_info("socket").fileno()
         server = self._server
         return ReplyQueue(

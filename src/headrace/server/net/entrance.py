@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Protocol
 
 from headrace.clock import Clock, Timer
@@ -13,6 +14,8 @@ from headrace.server.net.handshake_failures import why_failed
 from headrace.server.net.refusals import Refusals
 from headrace.server.security.principal_builder import AuthenticationContext, PrincipalBuilder
 from headrace.server.security.server_tls import ListenerTls
+
+log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 30.0
 """How long a client may take for its handshake."""
@@ -60,18 +63,30 @@ class Entrance:
             outcome.start(self._clock, connection.transport)
 
     def _identify(self, connection: Connection) -> None:
-        """A SASL listener's gate decides the principal; elsewhere the certificate does."""
-        if not self.listener.authenticated:
-            context = AuthenticationContext(
-                self.listener.name, self.listener.protocol, connection.peer_host, connection.peer_certificate
+        """Let it in, or refuse it: a mistake in a builder or a gate must not leave the door open."""
+        try:
+            # A SASL listener's gate decides the principal; elsewhere the certificate does.
+            if not self.listener.authenticated:
+                connection.principal = self._principal(connection)
+            if self._gate is not None:
+                self._gate.admit(connection)
+        except ValueError as error:
+            self.refuse(connection, str(error))
+        except Exception:
+            log.exception("a connection from %s could not be let in", connection.peer_host)
+            connection.mute()
+            connection.transport.abort()
+
+    def _principal(self, connection: Connection) -> str:
+        context = AuthenticationContext(
+            self.listener.name, self.listener.protocol, connection.peer_host, connection.peer_certificate
+        )
+        principal = self._principals.build(context)
+        if not isinstance(principal, str) or not all(principal.partition(":")):
+            raise ValueError(
+                f"principal.builder.class built {principal!r}, which is no principal such as User:alice"
             )
-            try:
-                connection.principal = self._principals.build(context)
-            except ValueError as error:
-                self.refuse(connection, str(error))
-                return
-        if self._gate is not None:
-            self._gate.admit(connection)
+        return principal
 
     def secured(self, connection: Connection, stream: TlsStream, tls: ListenerTls) -> None:
         complaint = tls.versions.complaint(stream.ssl)
@@ -83,6 +98,7 @@ class Entrance:
 
     def refuse(self, connection: Connection, sentence: str) -> None:
         self._refusals.warn(connection.peer_host, sentence)
+        connection.mute()
         connection.transport.abort()
 
 
