@@ -181,15 +181,6 @@ def test_a_broker_starts_without_the_libraries_that_only_other_commands_need():
     assert not loaded & {"typer", "rich", "confluent_kafka", "re2", "kazoo"}
 
 
-def test_a_broker_that_cannot_lock_the_cluster_does_not_start_as_if_it_could(headrace, tmp_path):
-    file = tmp_path / "server.properties"
-    file.write_text("\nssl.client.auth=required\n")
-    said = starting(headrace, "--temp", "--listen", "127.0.0.1:0", "--config", file)
-    assert said.startswith(f"headrace: {file}:2: ssl.client.auth=")
-    assert "this version has no TLS, SASL or ACLs yet" in said
-    assert said.count("\n") == 1
-
-
 def test_a_broker_does_not_start_with_permissions_that_nobody_could_have(headrace, tmp_path):
     file = tmp_path / "server.properties"
     file.write_text("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n")
@@ -205,3 +196,18 @@ def test_settings_without_effect_are_named_in_one_line_at_start(start):
     (line,) = until(process, "Settings without effect")
     assert "WARNING Settings without effect: num.network.threads (one event loop" in line
     assert "num.replica.fetchers (a follower pulls" in line
+
+
+def test_an_address_keeps_the_protocol_of_the_listener_in_the_file(headrace, tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=SSL://127.0.0.1:9093\nsecurity.inter.broker.protocol=SSL\n")
+    said = starting(headrace, "--temp", "--listen", "127.0.0.1:0", "--config", file)
+    assert "ssl.keystore.location" in said
+
+
+def test_an_address_cannot_stand_for_two_listeners(headrace, tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=PLAINTEXT://127.0.0.1:9092,SSL://127.0.0.1:9093\n")
+    said = starting(headrace, "--temp", "--listen", "127.0.0.1:0", "--config", file)
+    assert "has the listeners PLAINTEXT, SSL" in said
+    assert "use --set listeners=… instead" in said

@@ -6,7 +6,7 @@ for help, a mistake) is left to `up`, which declares the options and explains th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -101,12 +101,12 @@ def start(options: StartOptions) -> int:
 
 
 def _flags(options: StartOptions) -> dict[str, str]:
-    """The options that stand for a setting."""
+    """The options that stand for a setting. Addresses have yet to get the name of their listener."""
     flags: dict[str, str] = {}
     if (listen := options.get("listen")) is not None:
-        flags["listeners"] = f"PLAINTEXT://{_address(listen, '--listen')}"
+        flags["listeners"] = _address(listen, "--listen")
     if (advertise := options.get("advertise")) is not None:
-        flags["advertised.listeners"] = f"PLAINTEXT://{_address(advertise, '--advertise')}"
+        flags["advertised.listeners"] = _address(advertise, "--advertise")
     if (data := options.get("data")) is not None:
         flags["log.dirs"] = str(data)
     if (zookeeper := options.get("zookeeper")) is not None:
@@ -119,10 +119,29 @@ def _flags(options: StartOptions) -> dict[str, str]:
 
 
 def _address(text: str, option: str) -> str:
-    host, separator, port = text.rpartition(":")
+    listener, scheme, address = text.rpartition("://")
+    host, separator, port = address.rpartition(":")
     if not separator or not port.isdigit():
         raise Misuse(f"{option} takes HOST:PORT, such as 127.0.0.1:9092, not '{text}'.")
-    return text if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
+    bare = address if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
+    return f"{listener}{scheme}{bare}"
+
+
+def _named(address: str, given: Mapping[str, str]) -> str:
+    """An address as that of the one listener in the file: it must not open a broker that the file protects."""
+    if "://" in address:
+        return address
+    names = [
+        part.partition("://")[0].strip() for part in given.get("listeners", "").split(",") if part.strip()
+    ]
+    controllers = [name.strip() for name in given.get("controller.listener.names", "").split(",")]
+    names = [name for name in names if name not in controllers] or ["PLAINTEXT"]
+    if len(names) > 1:
+        raise Misuse(
+            f"The file has the listeners {', '.join(names)}, and --listen and --advertise name one; "
+            "use --set listeners=… instead."
+        )
+    return f"{names[0]}://{address}"
 
 
 def _run(file: Path | None, overrides: dict[str, str], brokers: int | None, signals: StopSignals) -> int:
@@ -133,6 +152,9 @@ def _run(file: Path | None, overrides: dict[str, str], brokers: int | None, sign
     from headrace.server.config.definition import ConfigError
 
     given, places = properties.load_with_places(file) if file is not None else ({}, {})
+    for name in ("listeners", "advertised.listeners"):
+        if name in overrides:
+            overrides[name] = _named(overrides[name], given)
     if "listeners" not in given:
         overrides = {"listeners": f"PLAINTEXT://{DEFAULT_LISTEN}", **overrides}
     if not {"log.dirs", "log.dir"} & given.keys():
