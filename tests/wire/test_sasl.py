@@ -2,8 +2,9 @@
 
 import pytest
 
-from headrace.wire import sasl
-from headrace.wire.sasl import Login, SaslError, client_exchange
+from headrace.wire.sasl import scram as scram_module
+from headrace.wire.sasl.errors import SaslError
+from headrace.wire.sasl.logins import Login, client_exchange
 
 # RFC 7677, section 3
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -16,7 +17,7 @@ SERVER_FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 @pytest.fixture
 def scram(monkeypatch):
-    monkeypatch.setattr(sasl.secrets, "token_urlsafe", lambda _: NONCE)
+    monkeypatch.setattr(scram_module.secrets, "token_urlsafe", lambda _: NONCE)
     steps = client_exchange(Login("SCRAM-SHA-256", "user", "pencil"))
     assert next(steps) == f"n,,n=user,r={NONCE}".encode()
     return steps
@@ -53,7 +54,7 @@ def test_a_challenge_that_is_not_for_this_login_is_refused(scram, challenge, com
 
 
 def test_a_name_with_the_signs_that_scram_uses_itself_is_escaped(monkeypatch):
-    monkeypatch.setattr(sasl.secrets, "token_urlsafe", lambda _: NONCE)
+    monkeypatch.setattr(scram_module.secrets, "token_urlsafe", lambda _: NONCE)
     assert next(client_exchange(Login("SCRAM-SHA-512", "a=b,c", "x"))) == f"n,,n=a=3Db=2Cc,r={NONCE}".encode()
 
 

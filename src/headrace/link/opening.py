@@ -16,7 +16,8 @@ from headrace.wire.frames import decode_reply
 from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from headrace.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from headrace.wire.sasl import Login, SaslError, client_exchange
+from headrace.wire.sasl.errors import SaslError
+from headrace.wire.sasl.logins import Login, client_exchange
 from headrace.wire.schema import Request
 
 Steps = Generator[tuple[Request, int], Buffer, "Offer"]

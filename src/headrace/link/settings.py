@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from headrace.link.errors import SettingsError as SettingsError
 from headrace.link.tls import Tls
 from headrace.link.translation import Translation, translate
-from headrace.wire.sasl import MECHANISMS, Login
+from headrace.wire.sasl.logins import MECHANISMS, Login
 
 log = logging.getLogger(__name__)
 

@@ -36,6 +36,7 @@ from headrace.server.log.files import Files
 from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
+from headrace.server.logins import Logins
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind
@@ -44,6 +45,7 @@ from headrace.server.replica.replication import Replication
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.strays import settle_strays
 from headrace.server.security.authorizer import AllowAll, Authorizer
+from headrace.server.security.offers import Users
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
@@ -224,6 +226,7 @@ class Node:
         self.replicas.configure(config)
         self.cleaner.settings = cleaner_settings(config)
         self._disk.resize(config.integer("num.io.threads"))
+        self.logins.configure(config)
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
         environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
@@ -266,16 +269,20 @@ class Node:
         config = self.cluster.config
         # From the file only. Settings of the cluster follow, and must not keep a broker from starting.
         self.admission = Admission(ConnectionLimits.of(self.config))
-        self.acceptors = Acceptors(
-            self._dispatcher(self.engines), limits(config), self.admission, self.clock, self._disk
-        )
+        dispatcher = self._dispatcher(self.engines)
+        self.logins = Logins(self.config, self._users(), dispatcher.dispatch, self.clock)
+        self.acceptors = Acceptors(dispatcher, limits(config), self.admission, self.clock, self._disk)
         self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config))
         follow_settings(self.cluster, self.config, self._configure)
         self._background = asyncio.gather(self.maintenance.run(), self.cleaner.run())
         undo.push_async_callback(self._end_background)
         undo.push_async_callback(self.acceptors.close)
         for listener, bound in sockets:
-            await self.acceptors.listen(listener.name, bound)
+            await self.acceptors.listen(listener.name, bound, self.logins.gate(listener.name))
+
+    def _users(self) -> Users:
+        """Those of the metadata, as of now at any time."""
+        return Users(scram=lambda user, mechanism: self.cluster.image.scram.get((user, mechanism)))
 
     async def _hand_over(self) -> None:
         """Move leadership to other brokers while this one still serves."""

@@ -16,6 +16,7 @@ from headrace.wire.messages import add_partitions_to_txn as apt
 from headrace.wire.messages import alter_configs as ac
 from headrace.wire.messages import alter_partition as ap
 from headrace.wire.messages import alter_partition_reassignments as apr
+from headrace.wire.messages import alter_user_scram_credentials as ausc
 from headrace.wire.messages import consumer_group_heartbeat as cgh
 from headrace.wire.messages import create_partitions as cp
 from headrace.wire.messages import create_topics as ct
@@ -43,6 +44,7 @@ from headrace.wire.messages.describe_cluster import DescribeClusterRequest, Desc
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from headrace.wire.messages.describe_transactions import DescribeTransactionsRequest
+from headrace.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest
 from headrace.wire.messages.end_txn import EndTxnRequest
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -294,6 +296,12 @@ CLUSTER_ROWS = [
         lambda t: UpdateFeaturesRequest(1000, [FeatureUpdateKey("transaction.version", 2)], True),
         2,
     ),
+    (Operation.DESCRIBE, lambda t: DescribeUserScramCredentialsRequest(None), 0),
+    (
+        Operation.ALTER,
+        lambda t: ausc.AlterUserScramCredentialsRequest([ausc.ScramCredentialDeletion("alice", 1)]),
+        0,
+    ),
     (Operation.DESCRIBE, lambda t: DescribeLogDirsRequest(), 4),
     (Operation.DESCRIBE_CONFIGS, lambda t: ListConfigResourcesRequest(), 1),
     (Operation.CLUSTER_ACTION, lambda t: ap.AlterPartitionRequest(1), 3),
@@ -329,6 +337,8 @@ def test_every_served_api_that_touches_anything_has_a_row_here():
         "list_groups",
         "list_transactions",
         "offset_for_leader_epoch",
+        "sasl_authenticate",
+        "sasl_handshake",
         "write_txn_markers",
     }
     assert {APIS[key].name for key in asked} | in_tests_below == {*SERVED, *BETWEEN_BROKERS}

@@ -205,7 +205,7 @@ def test_everything_that_has_settings_is_listed(wire, name):
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("sasl.enabled.mechanisms", "SCRAM-SHA-256"), ("listener.name.plaintext.ssl.client.auth", "required")],
+    [("ssl.client.auth", "required"), ("listener.name.plaintext.ssl.client.auth", "required")],
 )
 def test_a_lock_that_is_not_there_cannot_be_set_on_a_running_broker(wire, setting, value):
     response = alter(wire, BROKER, "1", (setting, SET, value))

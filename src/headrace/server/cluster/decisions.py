@@ -14,6 +14,7 @@ from headrace.server.cluster import (
     leaders,
     partitions,
     reassignments,
+    scram,
     topics,
 )
 from headrace.server.cluster.changes import ProducerIdsAllocated
@@ -28,6 +29,7 @@ from headrace.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from headrace.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from headrace.wire.messages.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
 from headrace.wire.messages.create_topics import CreatableTopic
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
@@ -82,6 +84,10 @@ def alter_reassignments(
 
 def update_features(request: UpdateFeaturesRequest) -> Decision[None]:
     return lambda now: features.update_features(now.image, request)
+
+
+def alter_scram(request: AlterUserScramCredentialsRequest) -> Decision[scram.Errors]:
+    return lambda now: scram.alter_scram(now.image, request)
 
 
 def unregister_broker(broker_id: int) -> Decision[None]:

@@ -117,7 +117,7 @@ class MetadataImage:
     next_producer_id: int = 0
     acls: Mapping[str, AccessRule] = field(default_factory=dict)
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
-    scram: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
+    scram: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def partition(self, topic: str, index: int) -> Partition | None:
         found = self.topics.get(topic)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
 from headrace.server.cluster.image import AccessRule, ConfigResource, ImageBuilder, QuotaEntity, ResourceType
@@ -116,7 +116,7 @@ class ScramChanged:
     TAG: ClassVar[str] = "scram"
     user: str
     mechanism: str
-    credential: Mapping[str, str] | None
+    credential: Mapping[str, str] | None = field(repr=False)
 
     def fields(self) -> list[object]:
         return [self.user, self.mechanism, None if self.credential is None else dict(self.credential)]

@@ -78,9 +78,9 @@ def _check_value(setting: Setting | None, name: str, text: str, place: str) -> N
 class BrokerConfig:
     """Typed access by Kafka's names. Make one with `load`."""
 
-    static: Mapping[str, str] = field(default_factory=dict)
-    dynamic_default: Mapping[str, str] = field(default_factory=dict)
-    dynamic_broker: Mapping[str, str] = field(default_factory=dict)
+    static: Mapping[str, str] = field(default_factory=dict, repr=False)
+    dynamic_default: Mapping[str, str] = field(default_factory=dict, repr=False)
+    dynamic_broker: Mapping[str, str] = field(default_factory=dict, repr=False)
     notices: tuple[str, ...] = ()
     """What became of settings of other Kafka generations."""
     warnings: tuple[str, ...] = ()

@@ -45,11 +45,7 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
     ),
     NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
     NO_SECURITY: (
-        "connection.failed.authentication.delay.ms",
-        "connections.max.reauth.ms",
         "sasl.mechanism.inter.broker.protocol",
-        "sasl.jaas.config",
-        "sasl.server.max.receive.size",
         "sasl.kerberos.kinit.cmd",
         "sasl.kerberos.min.time.before.relogin",
         "sasl.kerberos.principal.to.local.rules",
@@ -101,7 +97,16 @@ INERT_WHILE_RUNNING: Mapping[str, str] = {
 }
 """Broker settings that can change on a running cluster, as in Kafka, but act only from the file."""
 
-ACTS_PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate"})
+ACTS_PER_LISTENER = frozenset(
+    {
+        "max.connections",
+        "max.connection.creation.rate",
+        "connections.max.reauth.ms",
+        "sasl.enabled.mechanisms",
+        "sasl.jaas.config",
+        "sasl.server.max.receive.size",
+    }
+)
 """Settings that also act for one listener, as `listener.name.<listener>.<setting>`."""
 
 
@@ -123,7 +128,6 @@ REFUSED: Mapping[str, Refusal] = {
     "authorizer.class.name": Refusal(("",), _OPEN_TO_ALL),
     "super.users": Refusal(("",), _OPEN_TO_ALL),
     "allow.everyone.if.no.acl.found": Refusal(("true",), _OPEN_TO_ALL),
-    "sasl.enabled.mechanisms": Refusal(("", "GSSAPI"), _OPEN_TO_ALL),
     "ssl.client.auth": Refusal(("none",), _OPEN_TO_ALL),
     "security.inter.broker.protocol": Refusal(("PLAINTEXT",), _OPEN_TO_ALL),
     "zookeeper.set.acl": Refusal(("false",), _OPEN_ZOOKEEPER),
@@ -153,8 +157,8 @@ def refuse(refused: Mapping[str, Refusal], name: str, text: str, base: str | Non
 
 
 def refuse_protocol(listener: object, protocol: str) -> None:
-    """ConfigError for a listener with any protocol but PLAINTEXT."""
-    if protocol != "PLAINTEXT":
+    """ConfigError for a listener with a protocol that is not served."""
+    if protocol not in ("PLAINTEXT", "SASL_PLAINTEXT"):
         raise ConfigError(
             f"Listener {listener} asks for {protocol}: {NO_SECURITY}; give it the protocol PLAINTEXT "
             "and keep the broker on loopback or a private network."

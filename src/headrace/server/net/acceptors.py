@@ -13,6 +13,7 @@ from headrace.server.net.admission import Admission
 from headrace.server.net.buffers import BufferBudget
 from headrace.server.net.connection import Connection
 from headrace.server.net.fairness import Fairness
+from headrace.server.net.gate import Gate
 from headrace.server.net.reply_queue import Pieces, ReplyQueue
 from headrace.server.replica.turn import Turn
 
@@ -64,9 +65,9 @@ class Acceptors:
         self._servers: list[asyncio.Server] = []
         self._sweep: Timer | None = None
 
-    async def listen(self, name: str, bound: socket.socket) -> None:
+    async def listen(self, name: str, bound: socket.socket, gate: Gate | None = None) -> None:
         """Accept connections on a socket that is bound already, so that its port is known before it serves."""
-        acceptor = Acceptor(name, self)
+        acceptor = Acceptor(name, self, gate)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
             lambda: Connection(acceptor), sock=bound, backlog=self.limits.backlog
@@ -122,8 +123,9 @@ class Acceptors:
 class Acceptor:
     """One listener: its name, and the server behind it, as its connections see them."""
 
-    def __init__(self, name: str, server: Acceptors) -> None:
+    def __init__(self, name: str, server: Acceptors, gate: Gate | None) -> None:
         self.name = name
+        self._gate = gate
         self.max_request_bytes = server.limits.max_request_bytes
         self.budget = server.budget
         self.fairness = server.fairness
@@ -133,7 +135,11 @@ class Acceptor:
         self.monotonic = server.clock.monotonic
 
     def opened(self, connection: Connection) -> bool:
-        return self._server.admit(connection)
+        if not self._server.admit(connection):
+            return False
+        if self._gate is not None:
+            self._gate.admit(connection)
+        return True
 
     def closed(self, connection: Connection) -> None:
         self._server.forget(connection)

@@ -59,6 +59,21 @@ class Listener(Protocol):
     def monotonic(self) -> float: ...
 
 
+class Login(Protocol):
+    """How the peer of a connection logged in, or does so now."""
+
+    @property
+    def by_token(self) -> bool:
+        """With a delegation token."""
+        ...
+
+    def begin_again(self, frame: memoryview) -> bool:
+        """Serve a SaslHandshake of a peer that is logged in; False when it may not log in again now."""
+        ...
+
+    def closed(self) -> None: ...
+
+
 class _Serving(Enum):
     """What happens to the frames in the buffer."""
 
@@ -77,6 +92,7 @@ class Connection(asyncio.BufferedProtocol):
         "_reading_paused",
         "_serving",
         "last_active",
+        "login",
         "max_frame",
         "muted",
         "peer_host",
@@ -100,6 +116,8 @@ class Connection(asyncio.BufferedProtocol):
         self.share = Share(listener.fairness)
         self.muted = False
         self.principal = ANONYMOUS
+        self.login: Login | None = None
+        """None where nobody has to log in."""
         self.serve: Callable[[Connection, memoryview], None] = listener.dispatch
         """Serves each frame. A connection that has to log in first has another one until it has done so."""
         self.max_frame = listener.max_request_bytes
@@ -130,6 +148,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.muted = True
         self.replies.close()
+        if self.login is not None:
+            self.login.closed()
         self._listener.budget.give_back(self)
         self._listener.closed(self)
 

@@ -1,0 +1,97 @@
+"""Which SASL mechanisms a listener offers, from its settings. What cannot work is refused with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from headrace.link.errors import SettingsError
+from headrace.link.jaas import JaasEntry, parse_jaas
+from headrace.server.config.broker import BrokerConfig
+from headrace.server.config.definition import ConfigError
+from headrace.server.security.mechanisms import PLAIN, SCRAM_256, SCRAM_512, Mechanism, Offer
+from headrace.server.security.plain import USER_OPTION, PlainUsers
+from headrace.server.security.scram import FindToken, FindUser, ScramUsers
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Where mechanisms look up those who log in."""
+
+    scram: FindUser
+    token: FindToken | None = None
+
+
+def offer_of(config: BrokerConfig, listener: str, users: Users) -> Offer:
+    """ConfigError when nobody could log in to the listener, or not in the way that its settings promise."""
+    own = config.for_listener(listener)
+    names = [name.upper() for name in own.list("sasl.enabled.mechanisms") if name]
+    if not names:
+        raise ConfigError(
+            f"Listener {listener} asks for a login but offers no mechanism: set sasl.enabled.mechanisms, "
+            "for example to SCRAM-SHA-512."
+        )
+    mechanisms: dict[str, Mechanism] = {}
+    sessions: dict[str, int] = {}
+    for name in names:
+        settings = config.for_listener(listener, name)
+        make = _MAKERS.get(name)
+        if make is None:
+            raise ConfigError(
+                f"Listener {listener} offers {name}, which is not served here: set sasl.enabled.mechanisms to some of "
+                f"{', '.join(_MAKERS)}."
+            )
+        mechanisms[name] = make(_Listener(listener, name, settings), users)
+        sessions[name] = settings.integer("connections.max.reauth.ms")
+    return Offer(mechanisms, sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    """One mechanism of one listener, and the settings that count for it."""
+
+    name: str
+    mechanism: str
+    config: BrokerConfig
+
+    @property
+    def jaas_name(self) -> str:
+        return f"listener.name.{self.name.lower()}.{self.mechanism.lower()}.sasl.jaas.config"
+
+    def jaas(self, module: str) -> JaasEntry | None:
+        """The JAAS line, if it is for this mechanism."""
+        text = self.config.string("sasl.jaas.config")
+        if not text:
+            return None
+        try:
+            entry = parse_jaas(text, self.jaas_name)
+        except SettingsError as error:
+            raise ConfigError(str(error)) from None
+        return entry if entry.module == module else None
+
+
+def _plain(listener: _Listener, users: Users) -> Mechanism:
+    entry = listener.jaas("PlainLoginModule")
+    options = entry.options if entry is not None else {}
+    passwords = {
+        name.removeprefix(USER_OPTION): password
+        for name, password in options.items()
+        if name.startswith(USER_OPTION) and name != USER_OPTION
+    }
+    if not passwords:
+        raise ConfigError(
+            f"Listener {listener.name} offers PLAIN but has no users, so nobody could log in: set {listener.jaas_name}="
+            'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="<her password>";'
+        )
+    return PlainUsers(passwords)
+
+
+def _scram(listener: _Listener, users: Users) -> Mechanism:
+    return ScramUsers(listener.mechanism, users.scram, users.token)
+
+
+_MAKERS: Mapping[str, Callable[[_Listener, Users], Mechanism]] = {
+    PLAIN: _plain,
+    SCRAM_256: _scram,
+    SCRAM_512: _scram,
+}
