@@ -31,6 +31,7 @@ COMMANDS = {
     ),
     "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
     "features": Entry("headrace.cli.features", "Show and set feature levels of the cluster."),
+    "users": Entry("headrace.cli.users", "Add, list and remove users who log in with SCRAM."),
     "context": Entry("headrace.cli.context", "Name clusters and choose among them."),
     "cluster": Entry("headrace.cli.cluster_status", "Describe the cluster and check its health."),
     "reassign": Entry(

@@ -1,4 +1,4 @@
-"""kafka-configs.sh: topics, brokers, broker loggers, groups and client metrics."""
+"""kafka-configs.sh: topics, users, brokers, broker loggers, groups and client metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headrace.cli.cluster import Cluster
 
 _TYPES = ("topics", "clients", "users", "brokers", "ips", "client-metrics", "groups", "broker-loggers")
-_QUOTAS = ("users", "clients", "ips")
+_QUOTAS = ("clients", "ips")
 # The source that makes a setting the entity's own.
 _OWN = {
     "topics": "DYNAMIC_TOPIC_CONFIG",
@@ -38,7 +38,9 @@ def run(arguments: list[str]) -> int:
         from headrace.cli.cluster import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
-        if options.alter:
+        if kind == "users":
+            _users(cluster, options, name)
+        elif options.alter:
             _alter(cluster, options, kind, name or "")
         else:
             _describe(cluster, options, kind, name)
@@ -128,15 +130,37 @@ def _check(options: Namespace, kind: str, name: str | None) -> None:
         raise Failure("An entity name must be specified with --describe of broker-loggers")
 
 
-def _alter(cluster: Cluster, options: Namespace, kind: str, name: str) -> None:
-    from headrace.cli.admin import configs
+def _users(cluster: Cluster, options: Namespace, name: str | None) -> None:
+    from headrace.cli.kafka import user_credentials
 
+    if options.describe:
+        user_credentials.describe(cluster, name)
+        return
+    add, delete = _changes(options)
+    unexpected = [key for key in (*add, *delete) if not user_credentials.is_credential(key)]
+    if unexpected:
+        raise Failure(
+            "Only SCRAM credential configs can be changed for 'users' using '--bootstrap-server'. "
+            f"Unexpected config names: {', '.join(unexpected)}"
+        )
+    user_credentials.alter(cluster, name or "", add, delete)
+    print(f"Completed updating config for user {name}.")
+
+
+def _changes(options: Namespace) -> tuple[dict[str, str], list[str]]:
+    """What to add and what to delete."""
     add = (
         properties.load(options.add_config_file)
         if options.add_config_file
         else _added(options.add_config or "")
     )
-    delete = [key.strip() for key in (options.delete_config or "").split(",") if key.strip()]
+    return add, [key.strip() for key in (options.delete_config or "").split(",") if key.strip()]
+
+
+def _alter(cluster: Cluster, options: Namespace, kind: str, name: str) -> None:
+    from headrace.cli.admin import configs
+
+    add, delete = _changes(options)
     if delete:
         held = {s.name for s in _own(configs.describe(cluster, _singular(kind), [name])[name], kind, name)}
         unknown = [key for key in delete if key not in held]
