@@ -9,7 +9,7 @@ from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.net.login_gate import Dispatch, LoginGate, LoginLimits
 from headrace.server.security.login_journal import LoginJournal
-from headrace.server.security.offers import Users, offer_of
+from headrace.server.security.offers import Users, login_settings, offer_of
 
 log = logging.getLogger("headrace")
 
@@ -32,6 +32,8 @@ class Logins:
             if listener.protocol.startswith("SASL_")
         }
 
+        self._settings = {name: login_settings(config, name) for name in self._gates}
+
     def gate(self, listener: str) -> LoginGate | None:
         """None where nobody has to log in."""
         return self._gates.get(listener)
@@ -39,11 +41,15 @@ class Logins:
     def configure(self, config: BrokerConfig) -> None:
         """Settings changed while the broker runs; they count for new logins."""
         for name, gate in self._gates.items():
+            gate.limits = _limits(config, name)
+            settings = login_settings(config, name)
+            if settings == self._settings[name]:
+                continue  # The keys of an identity provider, for one, stay known.
+            self._settings[name] = settings
             try:
                 gate.offer = offer_of(config, name, self._users)
             except ConfigError as error:
                 log.error("The logins of listener %s stay as they were: %s", name, error)
-            gate.limits = _limits(config, name)
 
 
 def _limits(config: BrokerConfig, listener: str) -> LoginLimits:

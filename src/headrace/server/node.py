@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from headrace.clock import Clock, SystemClock
@@ -77,6 +78,8 @@ class Node:
         self._dispatcher = dispatcher
         self._removes_strays = removes_strays
         self._disk = DiskThreads(config.integer("num.io.threads"))
+        self._login_threads = ThreadPoolExecutor(4, thread_name_prefix="login")
+        """Wait for identity providers; a thread starts with the first need of one."""
         self._undo = contextlib.AsyncExitStack()
         """Ends what was started, newest first. A step that fails does not keep the others from running."""
         self.addresses: dict[str, tuple[str, int]] = {}
@@ -97,6 +100,7 @@ class Node:
     async def _start(self) -> None:
         """Each step pushes what ends it on `_undo`, so that a later step may fail."""
         undo = self._undo
+        undo.callback(self._login_threads.shutdown, wait=False, cancel_futures=True)
         self.logs = self._open_logs()
         self._end_logs = self._leave_logs
         undo.callback(lambda: self._end_logs())
@@ -282,7 +286,11 @@ class Node:
 
     def _users(self) -> Users:
         """Those of the metadata, as of now at any time."""
-        return Users(scram=lambda user, mechanism: self.cluster.image.scram.get((user, mechanism)))
+        return Users(
+            scram=lambda user, mechanism: self.cluster.image.scram.get((user, mechanism)),
+            clock=self.clock,
+            threads=self._login_threads,
+        )
 
     async def _hand_over(self) -> None:
         """Move leadership to other brokers while this one still serves."""

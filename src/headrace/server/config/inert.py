@@ -105,6 +105,19 @@ ACTS_PER_LISTENER = frozenset(
         "sasl.enabled.mechanisms",
         "sasl.jaas.config",
         "sasl.server.max.receive.size",
+        "sasl.server.callback.handler.class",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.allow.unverified.issuer",
+        "sasl.oauthbearer.allow.unverified.audience",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.login.read.timeout.ms",
     }
 )
 """Settings that also act for one listener, as `listener.name.<listener>.<setting>`."""

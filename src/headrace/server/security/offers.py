@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from headrace.clock import Clock
 from headrace.link.errors import SettingsError
 from headrace.link.jaas import JaasEntry, parse_jaas
 from headrace.server.config.broker import BrokerConfig
+from headrace.server.config.broker_table import BROKER_SETTINGS
 from headrace.server.config.definition import ConfigError
-from headrace.server.security.mechanisms import PLAIN, SCRAM_256, SCRAM_512, Mechanism, Offer
+from headrace.server.security.mechanisms import OAUTHBEARER, PLAIN, SCRAM_256, SCRAM_512, Mechanism, Offer
 from headrace.server.security.plain import USER_OPTION, PlainUsers
 from headrace.server.security.scram import FindToken, FindUser, ScramUsers
+
+SESSION_SETTING = "connections.max.reauth.ms"
 
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """Where mechanisms look up those who log in."""
+    """Where mechanisms look up those who log in, and what they do it with."""
 
     scram: FindUser
+    clock: Clock
+    threads: Executor
+    """For whatever waits for somebody else."""
     token: FindToken | None = None
 
 
@@ -44,6 +52,13 @@ def offer_of(config: BrokerConfig, listener: str, users: Users) -> Offer:
         mechanisms[name] = make(_Listener(listener, name, settings), users)
         sessions[name] = settings.integer("connections.max.reauth.ms")
     return Offer(mechanisms, sessions)
+
+
+def login_settings(config: BrokerConfig, listener: str) -> tuple[object, ...]:
+    """Everything that `offer_of` goes by, to see whether it has changed."""
+    names = [name for name in BROKER_SETTINGS if name.startswith("sasl.") or name == SESSION_SETTING]
+    views = [config.for_listener(listener), *(config.for_listener(listener, name) for name in _MAKERS)]
+    return tuple(view.value(name) for view in views for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +105,19 @@ def _scram(listener: _Listener, users: Users) -> Mechanism:
     return ScramUsers(listener.mechanism, users.scram, users.token)
 
 
+def _oauthbearer(listener: _Listener, users: Users) -> Mechanism:
+    try:
+        from headrace.server.security.oauth_settings import oauthbearer_of
+    except ImportError:
+        raise ConfigError(
+            f"Listener {listener.name} offers OAUTHBEARER, which needs PyJWT: pip install 'headrace[oauth]'."
+        ) from None
+    return oauthbearer_of(listener.name, listener.config, users.threads, users.clock)
+
+
 _MAKERS: Mapping[str, Callable[[_Listener, Users], Mechanism]] = {
     PLAIN: _plain,
     SCRAM_256: _scram,
     SCRAM_512: _scram,
+    OAUTHBEARER: _oauthbearer,
 }
