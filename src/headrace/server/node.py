@@ -7,7 +7,6 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from headrace.clock import Clock, SystemClock
@@ -46,7 +45,6 @@ from headrace.server.replica.replication import Replication
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.strays import settle_strays
 from headrace.server.security.authorizer import AllowAll, Authorizer
-from headrace.server.security.offers import Users
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
@@ -78,8 +76,6 @@ class Node:
         self._dispatcher = dispatcher
         self._removes_strays = removes_strays
         self._disk = DiskThreads(config.integer("num.io.threads"))
-        self._login_threads = ThreadPoolExecutor(4, thread_name_prefix="login")
-        """Wait for identity providers; a thread starts with the first need of one."""
         self._undo = contextlib.AsyncExitStack()
         """Ends what was started, newest first. A step that fails does not keep the others from running."""
         self.addresses: dict[str, tuple[str, int]] = {}
@@ -100,7 +96,6 @@ class Node:
     async def _start(self) -> None:
         """Each step pushes what ends it on `_undo`, so that a later step may fail."""
         undo = self._undo
-        undo.callback(self._login_threads.shutdown, wait=False, cancel_futures=True)
         self.logs = self._open_logs()
         self._end_logs = self._leave_logs
         undo.callback(lambda: self._end_logs())
@@ -274,7 +269,8 @@ class Node:
         # From the file only. Settings of the cluster follow, and must not keep a broker from starting.
         self.admission = Admission(ConnectionLimits.of(self.config))
         dispatcher = self._dispatcher(self.engines)
-        self.logins = Logins(self.config, self._users(), dispatcher.dispatch, self.clock)
+        self.logins = Logins(self.config, self.cluster, dispatcher.dispatch, self.clock)
+        undo.callback(self.logins.close)
         self.acceptors = Acceptors(dispatcher, limits(config), self.admission, self.clock, self._disk)
         self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config))
         follow_settings(self.cluster, self.config, self._configure)
@@ -283,14 +279,6 @@ class Node:
         undo.push_async_callback(self.acceptors.close)
         for listener, bound in sockets:
             await self.acceptors.listen(listener.name, bound, self.logins.gate(listener.name))
-
-    def _users(self) -> Users:
-        """Those of the metadata, as of now at any time."""
-        return Users(
-            scram=lambda user, mechanism: self.cluster.image.scram.get((user, mechanism)),
-            clock=self.clock,
-            threads=self._login_threads,
-        )
 
     async def _hand_over(self) -> None:
         """Move leadership to other brokers while this one still serves."""

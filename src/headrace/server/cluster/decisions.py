@@ -15,11 +15,12 @@ from headrace.server.cluster import (
     partitions,
     reassignments,
     scram,
+    tokens,
     topics,
 )
 from headrace.server.cluster.changes import ProducerIdsAllocated
 from headrace.server.cluster.config_changes import ConfigOp, Errors
-from headrace.server.cluster.image import ConfigResource
+from headrace.server.cluster.image import ConfigResource, DelegationToken
 from headrace.server.cluster.outcome import Outcome
 from headrace.server.cluster.situation import Decision, Situation
 from headrace.server.cluster.topics import CreatedTopic
@@ -88,6 +89,29 @@ def update_features(request: UpdateFeaturesRequest) -> Decision[None]:
 
 def alter_scram(request: AlterUserScramCredentialsRequest) -> Decision[scram.Errors]:
     return lambda now: scram.alter_scram(now.image, request)
+
+
+def create_token(
+    owner: str,
+    requester: str,
+    renewers: Sequence[str],
+    wanted_ms: int,
+    now_ms: int,
+    lifetimes: tokens.Lifetimes,
+) -> Decision[DelegationToken]:
+    return lambda now: tokens.create_token(
+        now.image, owner, requester, renewers, wanted_ms, now_ms, lifetimes
+    )
+
+
+def renew_token(
+    token_id: str | None, wanted_ms: int, now_ms: int, lifetimes: tokens.Lifetimes
+) -> Decision[int]:
+    return lambda now: tokens.renew_token(now.image, token_id, wanted_ms, now_ms, lifetimes)
+
+
+def expire_token(token_id: str | None, period_ms: int, now_ms: int) -> Decision[int]:
+    return lambda now: tokens.expire_token(now.image, token_id, period_ms, now_ms)
 
 
 def unregister_broker(broker_id: int) -> Decision[None]:

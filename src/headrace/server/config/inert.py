@@ -67,10 +67,6 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "ssl.truststore.location",
         "ssl.truststore.password",
         "ssl.truststore.certificates",
-        "delegation.token.secret.key",
-        "delegation.token.max.lifetime.ms",
-        "delegation.token.expiry.time.ms",
-        "delegation.token.expiry.check.interval.ms",
     ),
 }
 
