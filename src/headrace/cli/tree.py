@@ -21,6 +21,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "init": Entry("headrace.cli.init", "Make a cluster with logins and TLS, and its first administrator."),
     "up": Entry("headrace.cli.up", "Start a broker."),
     "topics": Entry("headrace.cli.topics", "Create, list, describe, alter and delete topics."),
     "produce": Entry("headrace.cli.produce", "Write records to a topic."),

@@ -332,11 +332,15 @@ def test_every_served_api_that_touches_anything_has_a_row_here():
     asked = {make("t").API_KEY for _, make, _ in TOPIC_ROWS + GROUP_ROWS + TRANSACTION_ROWS + CLUSTER_ROWS}
     in_tests_below = {
         "api_versions",
+        "create_delegation_token",
         "create_topics",
         "describe_cluster",
+        "describe_delegation_token",
+        "expire_delegation_token",
         "list_groups",
         "list_transactions",
         "offset_for_leader_epoch",
+        "renew_delegation_token",
         "sasl_authenticate",
         "sasl_handshake",
         "write_txn_markers",

@@ -6,7 +6,7 @@ when the last user goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.server.cluster.changes import Change
 from headrace.server.cluster.image import MetadataImage
@@ -54,7 +54,7 @@ def alter_scram(image: MetadataImage, request: AlterUserScramCredentialsRequest)
             results[user] = None
         except KafkaError as error:
             results[user] = error
-    return Outcome(results, [*_missing_decoys(image, changes), *changes])
+    return Outcome(results, [*missing_decoys(image.scram, changes), *changes])
 
 
 def _check_once(
@@ -98,13 +98,13 @@ def _upsert(upsertion: ScramCredentialUpsertion) -> ScramChanged:
     return ScramChanged(upsertion.name, mechanism, store(credential))
 
 
-def _missing_decoys(image: MetadataImage, changes: Iterable[Change]) -> list[Change]:
+def missing_decoys(known: Mapping[tuple[str, str], object], changes: Iterable[Change]) -> list[Change]:
     """Decoys in the likeness of the first user of each mechanism."""
     decoys: dict[str, Change] = {}
     for change in changes:
         if isinstance(change, ScramChanged) and change.credential is not None:
             mechanism = change.mechanism
-            if (DECOY, mechanism) not in image.scram and mechanism not in decoys:
+            if (DECOY, mechanism) not in known and mechanism not in decoys:
                 decoys[mechanism] = ScramChanged(
                     DECOY, mechanism, store(new_decoy(mechanism, like=restore(change.credential)))
                 )
