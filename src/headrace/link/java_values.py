@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from headrace.link.errors import SettingsError
 from headrace.link.jaas import parse_jaas
+from headrace.link.logins import TOKEN_LOGIN
 
 _ASSIGNORS = {
     "rangeassignor": "range",
@@ -75,6 +76,8 @@ def login(jaas: str, given: Given) -> dict[str, str]:
             "use PLAIN, SCRAM or GSSAPI."
         )
     settings = {names[option]: value for option, value in entry.options.items() if option in names}
+    if module == "ScramLoginModule" and entry.options.get("tokenauth", "").lower() == "true":
+        settings[TOKEN_LOGIN] = "true"
     if "sasl.oauthbearer.client.id" in settings:
         settings["sasl.oauthbearer.method"] = "oidc"  # the way a client logs in with an id and a secret
     return settings

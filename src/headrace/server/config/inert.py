@@ -44,14 +44,14 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "controller.quota.window.size.seconds",
     ),
     NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
-    NO_SECURITY: (
-        "sasl.mechanism.inter.broker.protocol",
+    "the Kerberos library renews tickets from the keytab by itself": (
         "sasl.kerberos.kinit.cmd",
         "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.principal.to.local.rules",
-        "sasl.kerberos.service.name",
         "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor",
+    ),
+    NO_SECURITY: (
+        "sasl.mechanism.inter.broker.protocol",
         "ssl.protocol",
         "ssl.enabled.protocols",
         "ssl.cipher.suites",
@@ -101,6 +101,8 @@ ACTS_PER_LISTENER = frozenset(
         "sasl.enabled.mechanisms",
         "sasl.jaas.config",
         "sasl.server.max.receive.size",
+        "sasl.kerberos.principal.to.local.rules",
+        "sasl.kerberos.service.name",
         "sasl.server.callback.handler.class",
         "sasl.oauthbearer.jwks.endpoint.url",
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",

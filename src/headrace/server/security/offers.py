@@ -12,7 +12,15 @@ from headrace.link.jaas import JaasEntry, parse_jaas
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.broker_table import BROKER_SETTINGS
 from headrace.server.config.definition import ConfigError
-from headrace.server.security.mechanisms import OAUTHBEARER, PLAIN, SCRAM_256, SCRAM_512, Mechanism, Offer
+from headrace.server.security.mechanisms import (
+    GSSAPI,
+    OAUTHBEARER,
+    PLAIN,
+    SCRAM_256,
+    SCRAM_512,
+    Mechanism,
+    Offer,
+)
 from headrace.server.security.plain import USER_OPTION, PlainUsers
 from headrace.server.security.scram import FindToken, FindUser, ScramUsers
 
@@ -115,9 +123,21 @@ def _oauthbearer(listener: _Listener, users: Users) -> Mechanism:
     return oauthbearer_of(listener.name, listener.config, users.threads, users.clock)
 
 
+def _gssapi(listener: _Listener, users: Users) -> Mechanism:
+    try:
+        from headrace.server.security.kerberos import kerberos_of
+    except (ImportError, SettingsError):
+        raise ConfigError(
+            f"Listener {listener.name} offers GSSAPI, which needs the package gssapi and the system's Kerberos library: "
+            "pip install 'headrace[kerberos]', or set sasl.enabled.mechanisms to another mechanism."
+        ) from None
+    return kerberos_of(listener.name, listener.config, listener.jaas("Krb5LoginModule"), users.threads)
+
+
 _MAKERS: Mapping[str, Callable[[_Listener, Users], Mechanism]] = {
     PLAIN: _plain,
     SCRAM_256: _scram,
     SCRAM_512: _scram,
     OAUTHBEARER: _oauthbearer,
+    GSSAPI: _gssapi,
 }

@@ -1,13 +1,16 @@
-"""What a client logs in with, and the exchange that does it."""
+"""What a client logs in with, one class for each way to do so, and the exchange of those that need nobody else."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from headrace.wire.sasl import plain, scram
+from headrace.wire.sasl import oauthbearer, plain, scram
 
-MECHANISMS = (plain.MECHANISM, *scram.ALGORITHMS)
+BY_PASSWORD = (plain.MECHANISM, *scram.ALGORITHMS)
+GSSAPI = "GSSAPI"
+MECHANISMS = (*BY_PASSWORD, oauthbearer.MECHANISM, GSSAPI)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,43 @@ class Login:
     password: str = field(repr=False)
     by_token: bool = False
     """They are the id and the HMAC of a delegation token (SCRAM only)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BearerLogin:
+    """A token from an identity provider, or from a file."""
+
+    mechanism: ClassVar[str] = oauthbearer.MECHANISM
+    endpoint: str
+    """Where the token comes from: http://, https:// or file://."""
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    scope: str = ""
+    extensions: tuple[tuple[str, str], ...] = ()
+    timeout: float = 10.0
+
+    @property
+    def username(self) -> str:
+        """For messages; the token says who the client is."""
+        return self.client_id or self.endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class KerberosLogin:
+    """A ticket of the Kerberos cache, or one that a keytab's principal gets."""
+
+    mechanism: ClassVar[str] = GSSAPI
+    service: str = "kafka"
+    principal: str = ""
+    keytab: str = ""
+
+    @property
+    def username(self) -> str:
+        """For messages."""
+        return self.principal or "the Kerberos cache's principal"
+
+
+AnyLogin = Login | BearerLogin | KerberosLogin
 
 
 def client_exchange(login: Login) -> Generator[bytes, bytes]:
