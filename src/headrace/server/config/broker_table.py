@@ -239,6 +239,7 @@ _SECURITY = [
     Setting("sasl.oauthbearer.scope.claim.name", STRING, "scope", "The claim that has a token's scope.", None, LOW, BROKER),
     Setting("sasl.oauthbearer.sub.claim.name", STRING, "sub", "The claim that has the user's name.", None, LOW, BROKER),
     Setting("sasl.oauthbearer.clock.skew.seconds", INT, 30, "How far the clocks of the identity provider and the broker may differ.", at_least(0), LOW, BROKER),
+    Setting("sasl.oauthbearer.token.endpoint.url", STRING, None, "Where the broker itself gets tokens, to log in to other brokers.", None, MEDIUM, BROKER),
     Setting("sasl.login.read.timeout.ms", INT, 10_000, "How long the identity provider may take to answer. Kafka's default is no limit.", at_least(1), LOW, BROKER),
     Setting("ssl.client.auth", STRING, "none", "Whether clients must show a certificate.", one_of("required", "requested", "none"), MEDIUM, BROKER),
     Setting("ssl.protocol", STRING, "TLSv1.3", "The TLS version.", None, MEDIUM, BROKER),

@@ -51,7 +51,6 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "sasl.kerberos.ticket.renew.window.factor",
     ),
     NO_SECURITY: (
-        "sasl.mechanism.inter.broker.protocol",
         "ssl.protocol",
         "ssl.enabled.protocols",
         "ssl.cipher.suites",
@@ -116,6 +115,8 @@ ACTS_PER_LISTENER = frozenset(
         "sasl.oauthbearer.sub.claim.name",
         "sasl.oauthbearer.clock.skew.seconds",
         "sasl.login.read.timeout.ms",
+        "sasl.mechanism.inter.broker.protocol",
+        "sasl.oauthbearer.token.endpoint.url",
     }
 )
 """Settings that also act for one listener, as `listener.name.<listener>.<setting>`."""
