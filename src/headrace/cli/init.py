@@ -142,7 +142,7 @@ def _certificates(names: list[str]) -> TrialCertificates:
     try:
         from headrace.cli.trial_certificates import make_certificates
     except ImportError:
-        raise Failure("Certificates need cryptography: pip install 'headrace[tls]'.") from None
+        raise Failure("Certificates need cryptography: pip install 'headrace[security]'.") from None
     return make_certificates(names)
 
 

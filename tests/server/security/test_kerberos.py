@@ -11,7 +11,7 @@ import kafka
 import pytest
 
 from headrace.server.identity import StartError
-from headrace.server.security.principal_rules import NoRule, PrincipalRules
+from headrace.server.security.kerberos_rules import NoRule, KerberosRules
 from headrace.testing.wire import WireClient
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.metadata import MetadataRequest
@@ -216,7 +216,7 @@ def test_principals_become_users_by_rules(make_secured, kdc):
     ],
 )
 def test_a_rule_does_what_kafkas_does(rule, principal, name):
-    rules = PrincipalRules.of([rule], REALM)
+    rules = KerberosRules.of([rule], REALM)
     if name is None:
         with pytest.raises(NoRule):
             rules.short_name(principal)

@@ -15,7 +15,7 @@ from headrace.link.kerberos import KerberosContext
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.security.mechanisms import GSSAPI, Grant, Refused, Step
-from headrace.server.security.principal_rules import NoRule, PrincipalRules
+from headrace.server.security.kerberos_rules import NoRule, KerberosRules
 from headrace.wire.sasl.errors import SaslError
 from headrace.wire.sasl.gssapi import server_exchange
 
@@ -23,7 +23,7 @@ from headrace.wire.sasl.gssapi import server_exchange
 class Kerberos:
     """The mechanism, with the keytab of one listener."""
 
-    def __init__(self, credentials: gssapi.Credentials, rules: PrincipalRules, threads: Executor) -> None:
+    def __init__(self, credentials: gssapi.Credentials, rules: KerberosRules, threads: Executor) -> None:
         self.credentials = credentials
         self.rules = rules
         self.threads = threads
@@ -50,7 +50,7 @@ def kerberos_of(listener: str, config: BrokerConfig, entry: JaasEntry | None, th
     if not Path(keytab).is_file():
         raise ConfigError(f"Listener {listener}: the keytab {keytab} is not there or no file.")
     try:
-        rules = PrincipalRules.of(
+        rules = KerberosRules.of(
             config.list("sasl.kerberos.principal.to.local.rules"), principal.rpartition("@")[2]
         )
         name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)

@@ -24,13 +24,13 @@ class NoRule(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class PrincipalRules:
+class KerberosRules:
     realm: str
     """The one that DEFAULT is for."""
     rules: tuple[re.Match[str], ...]
 
     @classmethod
-    def of(cls, texts: Sequence[str], realm: str) -> PrincipalRules:
+    def of(cls, texts: Sequence[str], realm: str) -> KerberosRules:
         """ValueError for a rule that is none."""
         rules = []
         for text in texts:
