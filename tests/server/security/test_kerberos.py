@@ -11,7 +11,7 @@ import kafka
 import pytest
 
 from headrace.server.identity import StartError
-from headrace.server.security.kerberos_rules import NoRule, KerberosRules
+from headrace.server.security.kerberos_rules import KerberosRules, NoRule
 from headrace.testing.wire import WireClient
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.metadata import MetadataRequest

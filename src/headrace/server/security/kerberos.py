@@ -14,8 +14,8 @@ from headrace.link.jaas import JaasEntry
 from headrace.link.kerberos import KerberosContext
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
+from headrace.server.security.kerberos_rules import KerberosRules, NoRule
 from headrace.server.security.mechanisms import GSSAPI, Grant, Refused, Step
-from headrace.server.security.kerberos_rules import NoRule, KerberosRules
 from headrace.wire.sasl.errors import SaslError
 from headrace.wire.sasl.gssapi import server_exchange
 
