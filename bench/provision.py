@@ -35,6 +35,7 @@ class Need:
 CC = Need("cc", "gcc")
 LIBC = Need("/usr/include/stdlib.h", "libc6-dev")
 LIBRDKAFKA = Need("/usr/include/librdkafka/rdkafka.h", "librdkafka-dev")
+LIBSSL = Need("/usr/include/openssl/ssl.h", "libssl-dev")
 HIREDIS = Need("/usr/include/hiredis/hiredis.h", "libhiredis-dev")
 JAVA = Need("java", "default-jdk-headless")
 MAVEN = Need("mvn", "maven")
@@ -142,7 +143,7 @@ def java(*arguments: str, heap: str = "256M") -> list[str]:
 def need_load_program(name: str) -> Path:
     """One of the compiled load programs of bench/load, made now if its sources are newer."""
     if name in ("kafka-load", "redis-load"):
-        need_packages([CC, LIBC, LIBRDKAFKA if name == "kafka-load" else HIREDIS])
+        need_packages([CC, LIBC, *([LIBRDKAFKA, LIBSSL] if name == "kafka-load" else [HIREDIS])])
     else:
         need_go()
     need_packages([Need("make", "make")])

@@ -53,7 +53,7 @@ class Running(ABC):
         self.address = address
         self.processes = processes
         self.ready_seconds = ready_seconds
-        self._program = program
+        self.program = program
 
     def cpu_seconds(self) -> float:
         return sum(process.cpu_seconds() for process in self.processes)
@@ -73,7 +73,7 @@ class Running(ABC):
         """Removes a topic and what it holds."""
 
     def start_load(self, kind: str, **options: Option) -> "Load":
-        return Load(self, [str(self._program), kind, "--address", self.address, *_flags(options)])
+        return Load(self, [str(self.program), kind, "--address", self.address, *_flags(options)])
 
     def load(self, kind: str, **options: Option) -> Answer:
         return self.start_load(kind, **options).answer()

@@ -27,9 +27,9 @@ class Headrace(KafkaProtocolSystem):
     def _command() -> Path:
         return Path(sys.executable).parent / "headrace"
 
-    def _spawn(self, data: Path, settings: Mapping[str, str]) -> tuple[int, Watched]:
+    def _spawn(self, data: Path, settings: Mapping[str, str], listeners: str) -> tuple[int, Watched]:
         port = free_port()
-        command = [str(self._command()), "up", "--listen", f"127.0.0.1:{port}", "--data", str(data)]
-        for name, value in settings.items():
+        command = [str(self._command()), "up", "--data", str(data)]
+        for name, value in {"listeners": f"PLAINTEXT://127.0.0.1:{port}{listeners}", **settings}.items():
             command += ["--set", f"{name}={value}"]
         return port, Watched(command, data.with_name(data.name + ".out"))

@@ -32,13 +32,13 @@ class Kafka(KafkaProtocolSystem):
     def version(self) -> str:
         return KAFKA_VERSION
 
-    def _spawn(self, data: Path, settings: Mapping[str, str]) -> tuple[int, Watched]:
+    def _spawn(self, data: Path, settings: Mapping[str, str], listeners: str) -> tuple[int, Watched]:
         port, controller = free_port(), free_port()
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}{listeners}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}{listeners}",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "log.dirs": str(data),

@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from bench.metadata import ask_metadata
 from bench.processes import Broken, Watched
 from bench.provision import need_load_program
-from bench.systems.base import Option, ReadyCheck, Running, System, until_ready
+from bench.systems.base import Load, Option, ReadyCheck, Running, System, until_ready
 
 # Deleted topics leave the disk at once, so that their dirty pages do not disturb the next round.
 QUICK_DELETION = {"log.segment.delete.delay.ms": "1"}
@@ -86,19 +86,42 @@ class RunningKafka(Running):
             time.sleep(0.02)
 
 
+class OverTls(RunningKafka):
+    """A running broker as clients of one of its secured listeners see it; topics are made over the plain one."""
+
+    def __init__(self, plain: RunningKafka, port: int, options: Mapping[str, Option]) -> None:
+        Running.__init__(self, f"127.0.0.1:{port}", plain.processes, plain.program, plain.ready_seconds)
+        self.data = plain.data
+        self._plain = plain
+        self._options = options
+
+    @property
+    def admin(self) -> AdminClient:
+        return self._plain.admin
+
+    def start_load(self, kind: str, **options: Option) -> Load:
+        return super().start_load(kind, **self._options, **options)
+
+
 class KafkaProtocolSystem(System):
     """A broker that the Kafka load program and admin client can drive."""
 
     speaks_kafka: ClassVar[bool] = True
 
     def start(
-        self, data: Path, settings: Mapping[str, str] | None = None, *, partitions: int = 0
+        self,
+        data: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        partitions: int = 0,
+        listeners: str = "",
     ) -> RunningKafka:
         """Starts it; ready means a Metadata answer that names a leader for each of `partitions`
-        partitions.
+        partitions. `listeners` are those beside the plain one.
         """
         data.parent.mkdir(parents=True, exist_ok=True)
-        port, process = self._spawn(data, {**QUICK_DELETION, **(settings or {})})
+        further = f",{listeners}" if listeners else ""
+        port, process = self._spawn(data, {**QUICK_DELETION, **(settings or {})}, further)
         try:
             ready = until_ready(process, MetadataAnswers(port, partitions))
         except BaseException:
@@ -106,5 +129,5 @@ class KafkaProtocolSystem(System):
             raise
         return RunningKafka(port, process, data, ready)
 
-    def _spawn(self, data: Path, settings: Mapping[str, str]) -> tuple[int, Watched]:
+    def _spawn(self, data: Path, settings: Mapping[str, str], listeners: str) -> tuple[int, Watched]:
         raise NotImplementedError

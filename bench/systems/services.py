@@ -32,7 +32,7 @@ def java_program(name: str, *arguments: str) -> list[str]:
     return ["java", "-Xmx512m", quiet, *opens, "-cp", classpath, f"headrace.interop.{name}", *arguments]
 
 
-class _Listening(ReadyCheck):
+class Listening(ReadyCheck):
     def __init__(self, port: int) -> None:
         self._port = port
 
@@ -48,7 +48,7 @@ class RunningService(Running):
     """A provider that was started; `calls` loads it."""
 
     def __init__(self, address: list[str], process: Watched, port: int) -> None:
-        super().__init__(" ".join(address), [process], Path("java"), until_ready(process, _Listening(port)))
+        super().__init__(" ".join(address), [process], Path("java"), until_ready(process, Listening(port)))
         self._where = address
 
     def create(self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:

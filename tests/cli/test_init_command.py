@@ -11,7 +11,7 @@ import subprocess
 import pytest
 from cryptography import x509
 
-from headrace.cli import properties
+from headrace.cli.parsing import properties
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.testing.broker import BrokerThread

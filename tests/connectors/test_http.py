@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from headrace.connectors import ConfigError, ConnectorError, Unavailable
-from headrace.connectors.delivery import Task
-from headrace.connectors.topic import Run, TopicIn
+from headrace.connectors.delivery import DeliveryTask
+from headrace.connectors.topic import RunSettings, TopicIn
 from headrace.connectors.waiting import Waiting, waits_because
 
 FIELDS = [("value", pa.string())]
@@ -90,8 +90,11 @@ def test_several_records_may_travel_together(declared, server, chunk, writing, f
 def test_a_receiver_that_is_busy_gets_the_record_later_and_in_order(declared, server, chunk, arriving):
     answers = iter([(200, {}), (429, {}, ("Retry-After", "0")), (503, {}), (200, {}), (200, {})])
     server.answer = lambda *_: next(answers)
-    task = Task(
-        declared(sink={"type": "webhook", "url": server.url}), TopicIn(name=("orders",)), Run(), Waiting(None)
+    task = DeliveryTask(
+        declared(sink={"type": "webhook", "url": server.url}),
+        TopicIn(name=("orders",)),
+        RunSettings(),
+        Waiting(None),
     )
     (done,) = task([arriving(chunk(0, values(3), schema=FIELDS))])
     assert done["rows"].to_pylist() == [3]
@@ -104,7 +107,7 @@ def test_who_waits_for_a_receiver_says_so_until_it_answers(
     server.answer = lambda *_: (503, {})
     waiting = tmp_path / "waiting"
     sink = declared(sink={"type": "webhook", "url": server.url})
-    task = Task(sink, TopicIn(name=("orders",)), Run(), Waiting(waiting))
+    task = DeliveryTask(sink, TopicIn(name=("orders",)), RunSettings(), Waiting(waiting))
     worker = threading.Thread(target=lambda: list(task([arriving(chunk(0, values(1), schema=FIELDS))])))
     worker.start()
     eventually(lambda: waits_because(waiting) is not None)
@@ -121,7 +124,7 @@ def test_a_wait_that_cannot_be_noted_does_not_end_the_delivery(declared, server,
     waiting = tmp_path / "waiting"
     waiting.touch()  # so that there can be no directory
     sink = declared(sink={"type": "webhook", "url": server.url})
-    task = Task(sink, TopicIn(name=("orders",)), Run(), Waiting(waiting))
+    task = DeliveryTask(sink, TopicIn(name=("orders",)), RunSettings(), Waiting(waiting))
     (done,) = task([arriving(chunk(0, values(1), schema=FIELDS))])
     assert done["rows"].to_pylist() == [1]
 
@@ -139,10 +142,10 @@ def test_a_note_that_cannot_be_removed_does_not_end_the_delivery(tmp_path):
 
 def test_a_receiver_that_stays_away_ends_the_connector_with_a_sentence(declared, server, chunk, arriving):
     server.answer = lambda *_: (500, {})
-    task = Task(
+    task = DeliveryTask(
         declared(sink={"type": "webhook", "url": server.url}),
         TopicIn(name=("orders",)),
-        Run(retry_for=0.3),
+        RunSettings(retry_for=0.3),
         Waiting(None),
     )
     with pytest.raises(ConnectorError, match=r"answers 500; given up after 0.3 s \(run.retry_for\)"):
@@ -155,7 +158,9 @@ def test_what_the_receiver_refuses_becomes_a_dead_letter_and_the_rest_goes_on(
     server.answer = lambda method, path, query, body: (400, {"error": "no"}) if b"v1" in body else (200, {})
     topic = new_topic()
     kind = TopicIn(name=(topic,), bootstrap=bootstrap, on_error="dead-letter")
-    task = Task(declared(sink={"type": "webhook", "url": server.url}), kind, Run(), Waiting(None))
+    task = DeliveryTask(
+        declared(sink={"type": "webhook", "url": server.url}), kind, RunSettings(), Waiting(None)
+    )
     list(task([arriving(chunk(0, values(3), schema=FIELDS, topic=topic))]))
     assert [body for _, body in server.requests] == [b'{"value":"v0"}', b'{"value":"v1"}', b'{"value":"v2"}']
     (letter,) = read_all(topic + ".dlq")

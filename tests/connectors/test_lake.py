@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from headrace.connectors import ConfigError, ConnectorError
-from headrace.connectors.files.landing import Place
+from headrace.connectors.files.landing import FileTree
 from headrace.connectors.lake import parquet
 from headrace.connectors.topic import TopicIn, schema_of
 
@@ -66,7 +66,7 @@ def load(writing):
 
 def test_rows_go_to_the_day_or_the_hour_of_their_record(sink, chunk, load, path):
     load(sink(), 0, chunk(0, rows(0, 4), schema=FIELDS, at=over_midnight))
-    assert Place(path).directories() == ["", "date=2026-11-16", "date=2026-11-17"]
+    assert FileTree(path).directories() == ["", "date=2026-11-16", "date=2026-11-17"]
     assert ids(path) == [0, 1, 2, 3]
     days = ds.dataset(path, partitioning="hive").to_table()
     assert dict(zip(days["id"].to_pylist(), days["date"].to_pylist(), strict=True)) == {
@@ -82,7 +82,7 @@ def test_a_field_may_choose_the_partition(sink, chunk, load, path):
     made = [{"id": 1, "made": datetime(2026, 1, 2, 3, tzinfo=UTC)}, {"id": 2, "made": None}]
     load(by_field, 0, chunk(0, made, schema=[*FIELDS, ("made", pa.timestamp("us", "UTC"))]))
     unknown = "date=__HIVE_DEFAULT_PARTITION__"
-    assert Place(path).directories() == [
+    assert FileTree(path).directories() == [
         "",
         "date=2026-01-02",
         "date=2026-01-02/hour=3",
@@ -104,7 +104,7 @@ def test_small_files_are_merged_and_the_names_still_tell_what_is_there(sink, chu
     table = sink(compact_every=5)
     for number in range(5):
         load(table, number, chunk(number * 10, rows(number * 10, 10), schema=FIELDS))
-    (merged,) = Place(path).names("date=2026-11-16")
+    (merged,) = FileTree(path).names("date=2026-11-16")
     assert (merged.first, merged.next) == (0, 50)
     load(table, 4, chunk(40, rows(40, 10), schema=FIELDS))
     assert ids(path) == list(range(50))
@@ -117,7 +117,7 @@ def test_a_merge_that_was_cut_off_is_finished_by_the_next_one_or_the_next_start(
     table = sink(compact_every=0)
     for number in range(3):
         load(table, number, chunk(number * 10, rows(number * 10, 10), schema=FIELDS))
-    place = Place(path)
+    place = FileTree(path)
     before = {name: place.path("date=2026-11-16", str(name)) for name in place.names("date=2026-11-16")}
     kept = {file: Path(file).read_bytes() for file in before.values()}
     parquet.compact(path, 1 << 20)
@@ -136,7 +136,7 @@ def test_files_that_are_large_enough_are_left_alone(sink, chunk, load, path):
     for number in range(4):
         load(table, number, chunk(number * 10, rows(number * 10, 10), schema=FIELDS))
     assert parquet.compact(path, 1) == 0
-    assert len(Place(path).names("date=2026-11-16")) == 4
+    assert len(FileTree(path).names("date=2026-11-16")) == 4
 
 
 def test_a_delta_table_is_merged_and_remembers_what_it_has(sink, chunk, load, path):

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from deltalake import write_deltalake
 from sqlalchemy.pool import NullPool
 
-from headrace.cli.connect_run import problems_of
+from headrace.cli.commands.connect_run import problems_of
 from headrace.connectors import ConnectorError
 from headrace.connectors.config import declare
 from headrace.connectors.state import State

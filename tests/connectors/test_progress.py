@@ -11,10 +11,10 @@ OURS = """[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: A
 py4j.protocol.Py4JJavaError: An error occurred while calling o1.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times (TID 1): org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "delivery.py", line 1, in _write
-headrace.connectors.errors.ConnectorError: orders cannot deliver the record in t-0 at offset 3: no; mend the cause
+headrace.connectors.errors.ConnectorError: orders cannot deliver the record in t-0 at offset 3: no; fix the cause
 	at org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)
 Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
-headrace.connectors.errors.ConnectorError: orders cannot deliver the record in t-0 at offset 3: no; mend the cause
+headrace.connectors.errors.ConnectorError: orders cannot deliver the record in t-0 at offset 3: no; fix the cause
 """
 KILLED = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
 py4j.protocol.Py4JJavaError: An error occurred while calling o1.collectToPython.
@@ -38,7 +38,7 @@ Caused by: org.apache.spark.SparkException: something
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (OURS, "orders cannot deliver the record in t-0 at offset 3: no; mend the cause"),
+        (OURS, "orders cannot deliver the record in t-0 at offset 3: no; fix the cause"),
         (KILLED, "Python worker exited unexpectedly (crashed)"),
         (THEIRS, "KeyError: 'total'"),
         ("One line only", "One line only"),

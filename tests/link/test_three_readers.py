@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from headrace.cli.cluster import librdkafka_settings
+from headrace.cli.cluster.connection import librdkafka_settings
 from headrace.cli.failure import Failure
 from headrace.client import ConfigError
 from headrace.client.config import merged

@@ -12,7 +12,7 @@ import pytest
 from headrace.client import Producer
 from headrace.link.cluster import Cluster
 from headrace.spark.settings import kafka_settings
-from headrace.spark.sink_transactions import Transactions
+from headrace.spark.sink_transactions import SinkTransactions
 
 FIRST, COUNT = 900, 1200
 
@@ -20,7 +20,7 @@ FIRST, COUNT = 900, 1200
 @pytest.fixture
 def transactions(own_broker):
     with closing(Cluster(kafka_settings({"kafka.bootstrap.servers": own_broker.bootstrap}))) as cluster:
-        yield Transactions(cluster)
+        yield SinkTransactions(cluster)
 
 
 @pytest.mark.long

@@ -22,7 +22,7 @@ FLOW = """
 CHECK_TWICE = """
 from pathlib import Path
 
-from headrace.cli.pipeline_run import check_project
+from headrace.cli.commands.pipeline_run import check_project
 
 for _ in range(2):
     problems, _ = check_project(

@@ -101,16 +101,16 @@ def test_what_a_crash_tore_before_the_adoption_is_cut(tmp_path):
         file.write(b"\x00" * 30)
     BrokerThread(
         tmp_path / "target"
-    ).start().stop()  # it stops cleanly, which says nothing of what is adopted
+    ).start().stop()  # it stops cleanly, which says nothing about the adopted logs
     result = adopt(tmp_path / "source", "--data", tmp_path / "target")
     assert result.returncode == 0, result.stderr
     target = BrokerThread(tmp_path / "target").start()
     assert end_offset(target.bootstrap, "torn", 0) == 50
-    told = []
+    delivered = []
     producer = Producer({"bootstrap.servers": target.bootstrap})
     producer.produce(
-        "torn", b"next", on_delivery=lambda error, message: told.append((error, message.offset()))
+        "torn", b"next", on_delivery=lambda error, message: delivered.append((error, message.offset()))
     )
     producer.flush(30)
-    assert told == [(None, 50)]
+    assert delivered == [(None, 50)]
     target.stop()

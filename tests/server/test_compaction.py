@@ -1,32 +1,23 @@
 """A compacted topic, seen by a client: the latest value per key stays, tombstones go, changes take effect while running."""
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Producer
+
+from tests.server.clients import create, messages, try_to_produce
 
 
 def read(bootstrap, topic):
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "r", "enable.partition.eof": True})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found = []
-    while True:
-        message = consumer.poll(30)
-        if message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF
-            consumer.close()
-            return found
-        found.append((message.offset(), message.key(), message.value()))
+    return [(each.offset(), each.key(), each.value()) for each in messages(bootstrap, topic)]
 
 
 def test_compaction_keeps_the_last_value_of_every_key(make_broker):
     broker = make_broker()
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     settings = {
         "cleanup.policy": "compact",
         "segment.bytes": "1048576",
         "min.cleanable.dirty.ratio": "0.01",
         "delete.retention.ms": "0",
     }
-    admin.create_topics([NewTopic("accounts", 1, config=settings)])["accounts"].result(30)
+    create(broker.bootstrap, "accounts", config=settings)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
     total = 20000
     for number in range(total):
@@ -57,10 +48,6 @@ def test_compaction_keeps_the_last_value_of_every_key(make_broker):
 
 def test_a_record_without_a_key_is_refused_by_a_compacted_topic(make_broker):
     broker = make_broker()
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic("keyed", 1, config={"cleanup.policy": "compact"})])["keyed"].result(30)
-    errors = []
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
-    producer.produce("keyed", b"no key", on_delivery=lambda error, _: errors.append(error.name()))
-    producer.flush(30)
-    assert errors == ["INVALID_RECORD"]
+    create(broker.bootstrap, "keyed", config={"cleanup.policy": "compact"})
+    (error,) = try_to_produce(broker.bootstrap, "keyed", b"no key")
+    assert error.name() == "INVALID_RECORD"

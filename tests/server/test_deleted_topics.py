@@ -7,25 +7,16 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from headrace.server.log.directory import META
 from headrace.testing.broker import BrokerThread
 from headrace.testing.cluster import processes
 from headrace.testing.process import BrokerProcess
+from tests.server.clients import create, delete
 from tests.waiting import until
 
 AT_ONCE = {"log.segment.delete.delay.ms": "0", "headrace.stray.retention.ms": "0"}
-
-
-def create(bootstrap: str, name: str, partitions: int = 1, replicas: int = 1) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, partitions, replicas)])[name].result(60)
-
-
-def delete(bootstrap: str, name: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_topics([name])[name].result(60)
 
 
 def write(bootstrap: str, topic: str, value: bytes) -> None:
@@ -68,7 +59,7 @@ def test_a_broker_that_was_down_removes_the_topics_that_were_deleted_meanwhile(t
         away.kill()
         until(lambda: len(cluster_of_one.list_topics(timeout=30).brokers) == 1)
         delete(stayed.bootstrap, "kept")
-        create(stayed.bootstrap, "kept", 2)
+        create(stayed.bootstrap, "kept", partitions=2)
         write(stayed.bootstrap, "kept", b"new")
         away.start()
         until(lambda: not folders(away.data, "kept"))
@@ -97,7 +88,7 @@ def test_a_topic_that_was_deleted_and_created_again_keeps_its_new_records(tmp_pa
 def test_a_broker_that_is_killed_right_after_a_deletion_leaves_nothing_behind(tmp_path):
     broker = BrokerProcess(tmp_path / "data", settings=AT_ONCE).start()
     try:
-        create(broker.bootstrap, "gone", 20)
+        create(broker.bootstrap, "gone", partitions=20)
         create(broker.bootstrap, "kept")
         write(broker.bootstrap, "kept", b"v")
         delete(broker.bootstrap, "gone")

@@ -1,4 +1,4 @@
-"""A disk that is full or fails: producers are told, other partitions go on, nothing acknowledged is damaged."""
+"""A disk that is full or fails: producers get an error, other partitions are not affected, nothing acknowledged is damaged."""
 
 import errno
 import os
@@ -13,11 +13,10 @@ from headrace.testing.disk import FaultyFiles
 from headrace.testing.wire import WireClient, batch
 from headrace.wire.batch import iterate_batches
 from headrace.wire.errors import ErrorCode
-from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.metadata import MetadataRequest
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.wire.records import decode_records
+from tests.server.requests import fetch_request, produce_request, produced
 
 
 @pytest.fixture
@@ -46,16 +45,11 @@ def client(running):
 
 
 def produce(client, topic, value):
-    data = PartitionProduceData(index=0, records=batch(value))
-    topics = [TopicProduceData(name=topic, partition_data=[data])]
-    reply = client.call(ProduceRequest(acks=-1, timeout_ms=10000, topic_data=topics), 9)
-    return ErrorCode(reply.responses[0].partition_responses[0].error_code)
+    return produced(client, produce_request(topic, batch(value)))
 
 
 def values(client, topic):
-    asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    request = FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic=topic, partitions=[asked])])
-    reply = client.call(request, 11).responses[0].partitions[0]
+    reply = client.call(fetch_request(topic), 11).responses[0].partitions[0]
     assert reply.error_code == 0, ErrorCode(reply.error_code)
     data = memoryview(reply.records)
     found = []

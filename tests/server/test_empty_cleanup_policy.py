@@ -22,7 +22,7 @@ RECORDS = 20
 
 @pytest.fixture(params=["on the topic", "on the broker", "by removing the last value"])
 def kept(request, tmp_path):
-    """A broker that looks after retention all the time, with a topic that has no policy and one that deletes."""
+    """A broker that applies retention all the time, with a topic that has no policy and one that deletes."""
     settings = {"log.retention.check.interval.ms": "50"}
     if request.param == "on the broker":
         settings["log.cleanup.policy"] = ""

@@ -1,4 +1,4 @@
-"""What a broker knows of its own past when it starts: whether it stopped well, and whether the machine went down."""
+"""What a broker knows about its past when it starts: whether it stopped cleanly, and whether the machine crashed."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def rewrite(path, before, after):
 
 @pytest.fixture
 def stopped(make_broker):
-    """A broker that ran and stopped in good order."""
+    """A broker that ran and stopped cleanly."""
     broker = make_broker()
     broker.stop()
     return broker

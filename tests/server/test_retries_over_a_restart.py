@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from headrace.testing.process import BrokerProcess
 from headrace.testing.wire import WireClient
 from headrace.wire.errors import ErrorCode
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.wire.records import BatchBuilder
+from tests.server.requests import produce_request
 
 SENT = 60
 
@@ -21,9 +21,7 @@ def send(client: WireClient, sequence: int) -> tuple[int, int]:
     builder = BatchBuilder(producer_id=4711, producer_epoch=0, base_sequence=sequence)
     for _ in range(2):
         builder.append(time.time_ns() // 1_000_000, None, bytes(500))
-    data = PartitionProduceData(0, bytes(builder.build()))
-    topics = [TopicProduceData(name="orders", partition_data=[data])]
-    reply = client.call(ProduceRequest(acks=-1, timeout_ms=30000, topic_data=topics), 9)
+    reply = client.call(produce_request("orders", bytes(builder.build())), 9)
     answer = reply.responses[0].partition_responses[0]
     return answer.error_code, answer.base_offset
 

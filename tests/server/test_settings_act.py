@@ -1,4 +1,4 @@
-"""Settings that a broker used to take without a word, each seen to act on a real broker."""
+"""Settings that a broker used to accept and ignore, each shown to act on a real broker."""
 
 import threading
 
@@ -22,7 +22,7 @@ from headrace.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.server.requests import produce_request, produced
 from tests.waiting import until
 
 PATIENCE = 60
@@ -178,12 +178,7 @@ def test_segments_may_be_smaller_than_the_lower_bound_for_tests(broker):
     topic = broker.create_topic(config={"internal.segment.bytes": 300})
     with WireClient(broker.bootstrap, PATIENCE) as client:
         for _ in range(4):
-            data = PartitionProduceData(index=0, records=batch(b"x" * 200))
-            request = ProduceRequest(
-                acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
-            )
-            (reply,) = client.call(request, 9).responses
-            assert reply.partition_responses[0].error_code == 0
+            assert produced(client, produce_request(topic, batch(b"x" * 200), acks=1)) is ErrorCode.NONE
     assert len(list((broker.data / f"{topic}-0").glob("*.log"))) == 4
 
 

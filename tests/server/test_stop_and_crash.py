@@ -4,11 +4,11 @@ import random
 import threading
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Producer
 
 from headrace.server.log.directory import CLEAN_STOP
 from headrace.testing.process import BrokerProcess
+from tests.server.clients import create, messages, produce
 
 
 @pytest.fixture
@@ -18,32 +18,13 @@ def process(tmp_path):
     broker.kill()
 
 
-def create(bootstrap, name, partitions=1, config=None):
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, partitions, config=config or {})])[name].result(30)
-
-
-def read_all(bootstrap, topic, partition=0):
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.partition.eof": True})
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    records = []
-    while True:
-        message = consumer.poll(30)
-        assert message is not None
-        if message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF
-            break
-        records.append((message.offset(), message.value()))
-    consumer.unassign()
-    return records
+def read_all(bootstrap, topic):
+    return [(each.offset(), each.value()) for each in messages(bootstrap, topic)]
 
 
 def test_sigterm_stops_cleanly_and_the_next_start_serves_everything(process):
     create(process.bootstrap, "kept")
-    producer = Producer({"bootstrap.servers": process.bootstrap})
-    for index in range(1000):
-        producer.produce("kept", b"%d" % index)
-    assert producer.flush(30) == 0
+    produce(process.bootstrap, "kept", *(b"%d" % index for index in range(1000)))
     assert process.stop() == 0
     assert (process.data / CLEAN_STOP).exists()
     process.start()
@@ -75,7 +56,7 @@ def test_kill_9_loses_no_acknowledged_record(process, seed, settings):
     acknowledged: dict[int, bytes] = {}
     number = 0
 
-    def told(error, message):
+    def acknowledge(error, message):
         if error is None:
             acknowledged[message.offset()] = message.value()
 
@@ -94,7 +75,9 @@ def test_kill_9_loses_no_acknowledged_record(process, seed, settings):
         killer.start()
         while killer.is_alive():
             for _ in range(50):
-                producer.produce("ledger", b"%d %s" % (number, b"x" * dice.randrange(200)), on_delivery=told)
+                producer.produce(
+                    "ledger", b"%d %s" % (number, b"x" * dice.randrange(200)), on_delivery=acknowledge
+                )
                 number += 1
             producer.poll(0.001)
         killer.join()

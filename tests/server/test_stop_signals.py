@@ -67,7 +67,7 @@ sys.exit(frame.run(action))
 @pytest.mark.parametrize("moment", range(8))
 def test_a_broker_ends_at_whatever_moment_of_its_start_it_is_told_to(tmp_path, moment):
     command = [sys.executable, "-m", "headrace.cli", "up", "--listen", "127.0.0.1:0", "--data", str(tmp_path)]
-    # What is compiled anew takes longer to import, and that is where signals used to be lost.
+    # Modules without bytecode take longer to import, and signals used to be lost there.
     environment = {
         **os.environ,
         "PYTHONPYCACHEPREFIX": str(tmp_path / "nothing"),

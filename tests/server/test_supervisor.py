@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.server.config.broker import BrokerConfig
-from headrace.server.supervisor import HEALTHY_SECONDS, LONGEST_PAUSE, Restarts, settings_of
+from headrace.server.supervisor import HEALTHY_SECONDS, LONGEST_PAUSE, BrokerRestarts, settings_of
 from tests.waiting import until
 
 
@@ -101,7 +101,7 @@ def test_a_broker_that_is_killed_again_and_again_is_back_at_once(supervised):
 
 
 def test_a_broker_that_keeps_ending_early_is_started_with_pauses_until_it_serves_for_a_while():
-    restarts = Restarts()
+    restarts = BrokerRestarts()
     pauses = [restarts.pause_after(served=1.0) for _ in range(9)]
     assert pauses == [0, 0, 0, 1, 2, 4, 8, LONGEST_PAUSE, LONGEST_PAUSE]
     assert restarts.pause_after(served=HEALTHY_SECONDS) == 0
@@ -157,7 +157,7 @@ def test_each_broker_has_ports_and_data_of_its_own(tmp_path):
     assert own["listeners"] == "PLAINTEXT://:9093"
     assert own["advertised.listeners"] == "PLAINTEXT://example.org:19093"
     assert own["log.dirs"] == "/a/broker-2,/b/broker-2"
-    # What was said stands; what was not is made to fit two brokers.
+    # Given settings stay; the others are adapted to two brokers.
     assert "offsets.topic.replication.factor" not in own
     assert (own["transaction.state.log.replication.factor"], own["transaction.state.log.min.isr"]) == (
         "2",

@@ -60,7 +60,7 @@ def starting(tmp_path):
 def test_it_waits_until_zookeeper_is_there(starting, tmp_path):
     with ZooKeeperServer(tmp_path / "zookeeper") as zookeeper:
         zookeeper.kill()
-        # Longer than a session is no reason to give up.
+        # It must not give up after a session timeout.
         broker = starting(f"{zookeeper.connect_string}/headrace", "zookeeper.session.timeout.ms=1000")
         broker.until_it_says(f"ZooKeeper at {zookeeper.connect_string}/headrace does not answer yet")
         assert "refused" in broker.said

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from headrace.services import RpcCode, RpcException
-from headrace.services.cluster.configurator import AbsentConfigurator, OverrideConfigurator, to_configurators
+from headrace.services.cluster.configurator import AbsentConfigurator, OverrideConfigurator
 from headrace.services.cluster.directory import merge_url
 from headrace.services.cluster.directory_base import StaticDirectory
 from headrace.services.cluster.failback import FailbackCluster
@@ -23,6 +23,7 @@ from headrace.services.cluster.loadbalance import (
     weight_of,
 )
 from headrace.services.cluster.router import Router, route, to_routers
+from headrace.services.cluster.rules import to_configurators
 from headrace.services.cluster.strategies import (
     AvailableCluster,
     ClusterInvoker,

@@ -18,7 +18,8 @@ from headrace.services import (
     points,
 )
 from headrace.services.addresses import is_match
-from headrace.services.cluster.configurator import Configurator, configure, to_configurators
+from headrace.services.cluster.configurator import Configurator
+from headrace.services.cluster.rules import configure, to_configurators
 from headrace.services.extension import ExtensionPoint
 from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation, Result

@@ -83,7 +83,7 @@ def test_a_one_way_call_finishes_though_its_consumer_has_gone(
     with socket.create_connection(("127.0.0.1", config.urls[0].port), timeout=30) as peer:
         peer.sendall(encode_request(0x80, 1, prefix, None, [], {"path": "com.acme.Notes"}))
         assert started.wait(30)
-    eventually(lambda: not server.connections)
+    eventually(lambda: not server.port.connections)
     stopping = threading.Thread(target=app.stop)
     stopping.start()
     eventually(lambda: not server._server.is_serving())

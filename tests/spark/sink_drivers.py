@@ -12,7 +12,7 @@ from headrace.link.blocking import Connection
 from headrace.link.cluster import Cluster
 from headrace.spark.settings import kafka_settings
 from headrace.spark.sink_commit import BatchCommit
-from headrace.spark.sink_transactions import Identity
+from headrace.spark.sink_transactions import ProducerIdentity
 
 
 def drive(bootstrap, query, run, batch, timeout_ms, identities, deadly, sent):
@@ -31,7 +31,7 @@ def drive(bootstrap, query, run, batch, timeout_ms, identities, deadly, sent):
 
     Connection.send = send
     cluster = Cluster(kafka_settings({"kafka.bootstrap.servers": bootstrap}))
-    transactions = [Identity(*identity) for identity in identities]
+    transactions = [ProducerIdentity(*identity) for identity in identities]
     BatchCommit(cluster, query, run, timeout_ms).commit(batch, transactions)
 
 

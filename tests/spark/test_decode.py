@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from headrace.spark.decode import Decoder, Located
+from headrace.spark.decode import ArrowDecoder, Located
 from headrace.spark.source import HeadraceSource
 from headrace.wire.batch import iterate_batches
 from headrace.wire.compression import Codec
@@ -48,7 +48,7 @@ def located(block):
 
 
 def decoded(block, start=0, end=2**62, schema=SCHEMA):
-    decoder = Decoder("topic", 3, schema)
+    decoder = ArrowDecoder("topic", 3, schema)
     return pa.Table.from_batches(decoder.decode(block, located(block), start, end), schema).to_pylist()
 
 
@@ -102,14 +102,14 @@ def test_a_damaged_batch_is_named_and_not_read():
 )
 def test_a_record_whose_lengths_are_not_true_is_named_and_not_read(column, true, false):
     block = build([([(0, None, b"v" * 50, [("h", b"")], 1)], Codec.NONE, False)]).replace(true, false)
-    decoder = Decoder("topic", 3, pa.schema([SCHEMA.field(column)]), check_crcs=False)
+    decoder = ArrowDecoder("topic", 3, pa.schema([SCHEMA.field(column)]), check_crcs=False)
     with pytest.raises(KafkaError, match="between offsets 5 and 5 cannot be read"):
         list(decoder.decode(block, located(block), 0, 9))
 
 
 def test_a_headers_key_that_is_no_text_is_shown_as_java_shows_it():
     block = build([([(0, None, b"v", [("hh", b"x"), ("fine", None)], 1)], Codec.NONE, False)])
-    decoder = Decoder("topic", 3, pa.schema([SCHEMA.field("headers")]), check_crcs=False)
+    decoder = ArrowDecoder("topic", 3, pa.schema([SCHEMA.field("headers")]), check_crcs=False)
     broken = block.replace(b"hh", b"h\xff")
     (batch,) = decoder.decode(broken, located(broken), 0, 9)
     assert batch["headers"].to_pylist() == [

@@ -12,9 +12,9 @@ from headrace.spark.options import ReadOptions
 from headrace.spark.read import DataLoss
 from headrace.spark.settings import kafka_settings
 from headrace.spark.sink_options import WriteOptions
-from headrace.spark.sink_producer import Producer
+from headrace.spark.sink_producer import SinkProducer
 from headrace.spark.sink_rows import RowWriter
-from headrace.spark.sink_transactions import Transactions
+from headrace.spark.sink_transactions import SinkTransactions
 from headrace.spark.source import HeadraceSource
 from headrace.testing import cluster as testing
 from headrace.wire.errors import KafkaError
@@ -97,10 +97,10 @@ def test_a_list_of_open_transactions_that_would_not_be_whole_is_none(brokers):
     kafka = kafka_settings({"kafka.bootstrap.servers": brokers.bootstrap})
     options = WriteOptions(kafka, ("value",), brokers.create_topic())
     with closing(Cluster(kafka)) as cluster:
-        transactions = Transactions(cluster)
+        transactions = SinkTransactions(cluster)
         begun = [transactions.begin(f"task-{number}", 60_000) for number in range(12)]
         for identity in begun:
-            producer = Producer(cluster, options, identity, transactions)
+            producer = SinkProducer(cluster, options, identity, transactions)
             RowWriter(cluster, options, producer).write([pa.record_batch([pa.array([b"row"])], ["value"])])
         ids = {identity.transactional_id for identity in begun}
         assert set(transactions.open_ids("task-")) == ids

@@ -10,7 +10,7 @@ from headrace.spark.fetch import Fetcher, FetchSettings
 from headrace.spark.offsets import TopicPartition
 from headrace.spark.settings import kafka_settings
 from headrace.spark.sink_options import WriteOptions
-from headrace.spark.sink_producer import Producer
+from headrace.spark.sink_producer import SinkProducer
 from headrace.spark.sink_rows import RowWriter
 from headrace.wire.records import decode_records
 
@@ -35,7 +35,7 @@ def values(cluster, topic, end):
 def test_a_connection_lost_with_all_its_requests_on_their_way_costs_nothing(cluster, make_topic):
     topic = make_topic()
     options = WriteOptions(cluster.settings, ("value",), topic, in_flight=2)
-    producer = Producer(cluster, options)
+    producer = SinkProducer(cluster, options)
     writer = RowWriter(cluster, options, producer)
 
     def send(value):

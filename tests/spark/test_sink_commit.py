@@ -27,9 +27,9 @@ from headrace.spark.settings import kafka_settings
 from headrace.spark.sink_commit import BatchCommit, settle
 from headrace.spark.sink_leftovers import transactional_id
 from headrace.spark.sink_options import WriteOptions
-from headrace.spark.sink_producer import Producer
+from headrace.spark.sink_producer import SinkProducer
 from headrace.spark.sink_rows import RowWriter
-from headrace.spark.sink_transactions import Identity, State, Transactions
+from headrace.spark.sink_transactions import ProducerIdentity, SinkTransactions, TransactionState
 from headrace.testing.wire import WireClient
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.list_transactions import ListTransactionsRequest
@@ -46,7 +46,7 @@ class Job:
         self.bootstrap, self.topic, self.timeout_ms, self.query = bootstrap, query, timeout_ms, query
         self.settings = kafka_settings({"kafka.bootstrap.servers": bootstrap})
         self.cluster = Cluster(self.settings)
-        self.transactions = Transactions(self.cluster)
+        self.transactions = SinkTransactions(self.cluster)
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_topics([NewTopic(query, PARTITIONS)])[query].result(30)
 
@@ -58,7 +58,7 @@ class Job:
             identity = self.transactions.begin(
                 transactional_id(query or self.query, run, task, attempt), self.timeout_ms
             )
-            producer = Producer(self.cluster, options, identity, self.transactions)
+            producer = SinkProducer(self.cluster, options, identity, self.transactions)
             part = [row.encode() for row in rows[task::tasks]]
             batch = pa.record_batch([pa.array(part), pa.array(part)], ["key", "value"])
             RowWriter(self.cluster, options, producer).write([batch])
@@ -164,7 +164,9 @@ def test_a_driver_killed_at_any_request_loses_and_doubles_nothing(job, drivers):
         again = job.write(f"again-{batch}", rows_of(batch), tasks=2)
         job.commit(f"again-{batch}", batch, again)
         states = job.transactions.states([*first, *again])
-        assert State.OPEN not in states.values(), "readers would wait for a transaction that nobody ends"
+        assert TransactionState.OPEN not in states.values(), (
+            "readers would wait for a transaction that nobody ends"
+        )
         batch += 1
     assert batch >= 20, "a commit takes several requests, and each of them was deadly twice"
     assert job.committed() == sorted(row for number in range(batch + 1) for row in rows_of(number))
@@ -236,7 +238,7 @@ def test_what_dead_tasks_left_open_is_aborted_by_the_next_commit(job):
     job.commit("run", 0, job.write("run", rows_of(0), tasks=2))
     failed = job.write("run", ["of a task that was run again"], tasks=1, attempt=1)
     job.commit("run", 1, job.write("run", rows_of(1), tasks=2), repeated=True)
-    assert set(job.transactions.states([*orphans, *failed]).values()) == {State.ABORTED}
+    assert set(job.transactions.states([*orphans, *failed]).values()) == {TransactionState.ABORTED}
     assert job.committed() == sorted(rows_of(0) + rows_of(1))
 
 
@@ -244,7 +246,7 @@ def test_what_a_dead_run_left_open_is_aborted_by_a_batch_without_rows(job):
     job.commit("dead", 0, job.write("dead", rows_of(0), tasks=2))
     orphans = job.write("dead", ["orphan"] * 4, tasks=2)  # of the next batch, under the same ids
     BatchCommit(job.cluster, job.query, "run", TIMEOUT_MS).finish(1)
-    assert set(job.transactions.states(orphans).values()) == {State.ABORTED}
+    assert set(job.transactions.states(orphans).values()) == {TransactionState.ABORTED}
     assert job.committed() == sorted(rows_of(0))
 
 
@@ -264,9 +266,9 @@ def test_what_could_not_be_aborted_while_brokers_were_away_is_aborted_by_a_later
         with monkeypatch.context() as away:
             away.setattr(Connection, "send", send)
             driver.commit(0, job.write("run", rows_of(0), tasks=2))
-        assert set(job.transactions.states(orphans).values()) == {State.OPEN}
+        assert set(job.transactions.states(orphans).values()) == {TransactionState.OPEN}
         driver.commit(1, job.write("run", rows_of(1), tasks=2))
-    assert set(job.transactions.states(orphans).values()) == {State.ABORTED}
+    assert set(job.transactions.states(orphans).values()) == {TransactionState.ABORTED}
     assert job.committed() == sorted(rows_of(0) + rows_of(1))
 
 
@@ -275,7 +277,7 @@ def test_what_a_task_begins_after_the_death_of_its_driver_is_aborted_by_a_later_
     job.commit("run", 0, job.write("run", rows_of(0), tasks=2))
     late = job.write("dead", ["orphan"] * 4, tasks=2)
     job.commit("run", 1, job.write("run", rows_of(1), tasks=2))
-    assert set(job.transactions.states(late).values()) == {State.ABORTED}
+    assert set(job.transactions.states(late).values()) == {TransactionState.ABORTED}
     assert job.committed() == sorted(rows_of(0) + rows_of(1))
 
 
@@ -287,13 +289,13 @@ def test_of_a_query_that_was_stopped_the_recorded_batch_is_committed_and_the_res
     other = job.write("run", ["of a query that runs"], tasks=1, query="other")
     settle(job.cluster, [job.query])
     assert job.transactions.states(recorded + orphans + other) == {
-        **dict.fromkeys(recorded, State.COMMITTED),
-        **dict.fromkeys(orphans, State.ABORTED),
-        **dict.fromkeys(other, State.OPEN),
+        **dict.fromkeys(recorded, TransactionState.COMMITTED),
+        **dict.fromkeys(orphans, TransactionState.ABORTED),
+        **dict.fromkeys(other, TransactionState.OPEN),
     }
     orphans = job.write("run", ["orphan"] * 4, tasks=2)  # of the next batch, under the ids of the last
     settle(job.cluster, [job.query])
-    assert set(job.transactions.states(orphans).values()) == {State.ABORTED}
+    assert set(job.transactions.states(orphans).values()) == {TransactionState.ABORTED}
     job.transactions.end(other, commit=False)
     job.commit("again", 1, job.write("again", rows_of(1), tasks=3))
     assert job.committed() == sorted(rows_of(0) + rows_of(1))
@@ -302,7 +304,7 @@ def test_of_a_query_that_was_stopped_the_recorded_batch_is_committed_and_the_res
 def test_a_failed_batch_is_aborted_with_what_its_tasks_did_not_tell_of(job):
     told, untold = job.write("run", ["told"], tasks=1), job.write("run", ["untold"], tasks=1, attempt=1)
     BatchCommit(job.cluster, job.query, "run", TIMEOUT_MS).abort(told, 2)
-    assert set(job.transactions.states([*told, *untold]).values()) == {State.ABORTED}
+    assert set(job.transactions.states([*told, *untold]).values()) == {TransactionState.ABORTED}
     assert job.committed() == []
 
 
@@ -343,7 +345,7 @@ def record(job, run, batch, identities):
 
 
 def entry(run, batch, recorded, replaces=-1, finished=False):
-    return Entry("q", run, batch, (Identity(run, 1, 1),), finished, replaces, recorded)
+    return Entry("q", run, batch, (ProducerIdentity(run, 1, 1),), finished, replaces, recorded)
 
 
 def test_the_newest_batch_and_in_it_the_first_list_is_decided():

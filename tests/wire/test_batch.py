@@ -162,7 +162,7 @@ def test_garbage_is_refused_by_every_reader(garbage):
 @given(RECORDS, CODECS, st.data())
 @settings(max_examples=300)
 def test_damaged_records_raise_one_clear_error_or_decode(records, codec, data):
-    """Below a right checksum anything may stand: the decoder survives it all."""
+    """A valid checksum says nothing about the records: the decoder survives anything."""
     batch = build(records, codec=codec)
     for _ in range(data.draw(st.integers(1, 4))):
         position = data.draw(st.integers(21, len(batch) - 1))

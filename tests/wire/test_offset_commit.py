@@ -33,7 +33,7 @@ requests = st.builds(
 @given(request=requests)
 @settings(max_examples=60, deadline=None)
 def test_reading_agrees_with_the_ordinary_codec(version: int, request: OffsetCommitRequest) -> None:
-    commit = read_commit(memoryview(b"head" + encode(request, version)), 4, version)
+    commit, _ = read_commit(memoryview(b"head" + encode(request, version)), 4, version)
     assert commit.group_id == request.group_id
     assert commit.generation == request.generation_id_or_member_epoch
     assert commit.member_id == request.member_id

@@ -1,4 +1,4 @@
-"""Walking records without decoding them finds what decoding finds, and goes astray over no bytes."""
+"""Walking records without decoding them finds what decoding finds, and no input leads it out of bounds."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "kafka.h"
+#include "security.h"
 
 static pthread_mutex_t error_lock = PTHREAD_MUTEX_INITIALIZER;
 static long errors;
@@ -49,6 +50,7 @@ rd_kafka_conf_t *kafka_conf(void) {
     conf_set(conf, "bootstrap.servers", option_text("address", NULL));
     conf_set(conf, "socket.nagle.disable", "true");
     conf_set(conf, "log_level", "2");
+    security_configure(conf);
     rd_kafka_conf_set_error_cb(conf, on_error);
     return conf;
 }

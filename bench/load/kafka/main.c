@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "kafka.h"
+#include "security.h"
 
 static const struct {
     const char *name;
@@ -27,6 +28,7 @@ static void on_alarm(int signal_number) {
 int main(int argc, char **argv) {
     if (argc < 2) fail("usage: kafka-load produce|flood|consume|latency|positions|connections|commits|rebalance|idle-groups|transactions --address HOST:PORT [--option value …]");
     options_init(argc - 2, argv + 2);
+    security_init();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGALRM, on_alarm);
     alarm((unsigned)(2 * option_number("time-limit", 60)));

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,6 +12,9 @@
 #include <unistd.h>
 
 #include "../support.h"
+#include "security.h"
+
+static int log_in(int descriptor);
 
 int raw_connect(const char *address) {
     char host[256];
@@ -31,7 +35,27 @@ int raw_connect(const char *address) {
         descriptor = -1;
     }
     freeaddrinfo(found);
+    if (descriptor >= 0 && (secure_begin(descriptor) < 0 || log_in(descriptor) < 0)) {
+        close(descriptor);
+        descriptor = -1;
+    }
     return descriptor;
+}
+
+static int log_in(int descriptor) {
+    if (secure_user() == NULL) return 0;
+    struct frame request = {0}, reply = {0};
+    frame_open(&request, API_SASL_HANDSHAKE, 1, 1);
+    put_string(&request, "PLAIN");
+    if (frame_exchange(&request, &reply, descriptor) < 0 || get_int16(&reply) != 0) return -1;
+    char login[512];
+    int length = snprintf(login, sizeof login, "%c%s%c%s", 0, secure_user(), 0, secure_password());
+    frame_open(&request, API_SASL_AUTHENTICATE, 1, 2);
+    put_bytes(&request, login, length);
+    int failed = frame_exchange(&request, &reply, descriptor) < 0 || get_int16(&reply) != 0;
+    frame_free(&request);
+    frame_free(&reply);
+    return failed ? -1 : 0;
 }
 
 static void reserve(struct frame *frame, size_t length) {
@@ -96,7 +120,7 @@ void frame_open(struct frame *frame, int16_t api, int16_t version, int32_t corre
 
 static int send_all(int descriptor, const uint8_t *bytes, size_t length) {
     while (length > 0) {
-        ssize_t sent = send(descriptor, bytes, length, MSG_NOSIGNAL);
+        ssize_t sent = secure_send(descriptor, bytes, length);
         if (sent <= 0) return -1;
         bytes += sent;
         length -= (size_t)sent;
@@ -106,7 +130,7 @@ static int send_all(int descriptor, const uint8_t *bytes, size_t length) {
 
 static int receive_all(int descriptor, uint8_t *bytes, size_t length) {
     while (length > 0) {
-        ssize_t received = recv(descriptor, bytes, length, 0);
+        ssize_t received = secure_receive(descriptor, bytes, length);
         if (received <= 0) return -1;
         bytes += received;
         length -= (size_t)received;

@@ -14,10 +14,12 @@ enum {
     API_JOIN_GROUP = 11,
     API_HEARTBEAT = 12,
     API_SYNC_GROUP = 14,
+    API_SASL_HANDSHAKE = 17,
     API_VERSIONS = 18,
     API_INIT_PRODUCER_ID = 22,
     API_ADD_PARTITIONS_TO_TXN = 24,
     API_END_TXN = 26,
+    API_SASL_AUTHENTICATE = 36,
 };
 
 struct frame {
@@ -25,7 +27,8 @@ struct frame {
     size_t length, capacity, read;
 };
 
-/* A connection to HOST:PORT, with Nagle's delay off and 10-second limits on each send and receive; -1 when it fails. */
+/* A connection to HOST:PORT, secured as the options say, with Nagle's delay off and 10-second limits on each send and receive; -1 when
+ * it fails. */
 int raw_connect(const char *address);
 
 /* A request frame is opened, filled and sent; the reply's body (after the correlation id) is left ready to be read. */

@@ -45,7 +45,7 @@ final class AdminChecks {
     }
 
     static void run(String bootstrap, String topic) throws Exception {
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
+        try (Admin admin = Admin.create(Settings.with(Map.of("bootstrap.servers", bootstrap)))) {
             var checks = new AdminChecks(admin, bootstrap, topic);
             checks.cluster();
             checks.creation();
@@ -172,7 +172,7 @@ final class AdminChecks {
 
     private void deletingRecords() throws Exception {
         var partition = new TopicPartition(topic, 4);
-        try (var producer = new KafkaProducer<>(Map.of("bootstrap.servers", bootstrap), new StringSerializer(), new StringSerializer())) {
+        try (var producer = new KafkaProducer<>(Settings.with(Map.of("bootstrap.servers", bootstrap)), new StringSerializer(), new StringSerializer())) {
             for (int i = 0; i < 20; i++) producer.send(new ProducerRecord<>(topic, 4, "key" + i, "value" + i)).get();
         }
         long low = admin.deleteRecords(Map.of(partition, RecordsToDelete.beforeOffset(7))).lowWatermarks().get(partition).get().lowWatermark();

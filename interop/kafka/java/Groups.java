@@ -9,8 +9,8 @@ final class Groups {
     private Groups() {}
 
     static void consume(String bootstrap, String topic, String group, String protocol, int atLeast) {
-        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "group.id", group, "group.protocol", protocol,
-            "enable.auto.commit", false, "auto.offset.reset", "earliest", "max.poll.records", 50);
+        Map<String, Object> config = Settings.with(Map.of("bootstrap.servers", bootstrap, "group.id", group, "group.protocol", protocol,
+            "enable.auto.commit", false, "auto.offset.reset", "earliest", "max.poll.records", 50));
         try (var consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             consumer.subscribe(List.of(topic));
             long deadline = System.nanoTime() + 40_000_000_000L;

@@ -16,7 +16,7 @@ final class Offsets {
             case "max" -> OffsetSpec.maxTimestamp();
             default -> OffsetSpec.forTimestamp(Long.parseLong(which));
         };
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
+        try (Admin admin = Admin.create(Settings.with(Map.of("bootstrap.servers", bootstrap)))) {
             Map<TopicPartition, OffsetSpec> wanted = new HashMap<>();
             for (var partition : admin.describeTopics(java.util.List.of(topic)).allTopicNames().get().get(topic).partitions())
                 wanted.put(new TopicPartition(topic, partition.partition()), spec);

@@ -32,7 +32,7 @@ final class Records {
 
     /** Writes standard input's records with the idempotent producer and checks every acknowledgement. */
     static void write(String bootstrap, String topic, String compression) throws Exception {
-        Map<String, Object> config = new HashMap<>(Map.of(
+        Map<String, Object> config = Settings.with(Map.of(
             "bootstrap.servers", bootstrap, "compression.type", compression, "enable.idempotence", true, "linger.ms", 20,
             "max.request.size", 8 << 20, "delivery.timeout.ms", 30000, "request.timeout.ms", 10000));
         List<ProducerRecord<byte[], byte[]>> records = parse(topic);
@@ -64,7 +64,7 @@ final class Records {
 
     /** Prints every record of the topics, from the beginning to the end that each partition has now. */
     static void read(String bootstrap, String[] topics) throws Exception {
-        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "enable.auto.commit", false, "check.crcs", true);
+        Map<String, Object> config = Settings.with(Map.of("bootstrap.servers", bootstrap, "enable.auto.commit", false, "check.crcs", true));
         try (var consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             List<TopicPartition> partitions = new ArrayList<>();
             for (String topic : topics)

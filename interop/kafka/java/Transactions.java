@@ -21,8 +21,8 @@ final class Transactions {
     private Transactions() {}
 
     private static KafkaProducer<byte[], byte[]> producer(String bootstrap, String id) {
-        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "transactional.id", id, "request.timeout.ms", 5000,
-            "delivery.timeout.ms", 10000, "max.block.ms", 20000, "linger.ms", 0, "reconnect.backoff.max.ms", 200);
+        Map<String, Object> config = Settings.with(Map.of("bootstrap.servers", bootstrap, "transactional.id", id, "request.timeout.ms", 5000,
+            "delivery.timeout.ms", 10000, "max.block.ms", 20000, "linger.ms", 0, "reconnect.backoff.max.ms", 200));
         var producer = new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
         try {
             producer.initTransactions();
@@ -34,9 +34,9 @@ final class Transactions {
     }
 
     private static KafkaConsumer<byte[], byte[]> consumer(String bootstrap, String group, String isolation, int atOnce) {
-        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "group.id", group, "isolation.level", isolation,
+        Map<String, Object> config = Settings.with(Map.of("bootstrap.servers", bootstrap, "group.id", group, "isolation.level", isolation,
             "auto.offset.reset", "earliest", "enable.auto.commit", false, "max.poll.records", atOnce, "reconnect.backoff.max.ms", 200,
-            "session.timeout.ms", 6000, "heartbeat.interval.ms", 1000);
+            "session.timeout.ms", 6000, "heartbeat.interval.ms", 1000));
         return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 

@@ -23,7 +23,7 @@ def dispatch(arguments: list[str]) -> int:
 
         return run_kafka_tool(arguments[1:])
     if arguments[:1] == ["up"]:
-        from headrace.cli.start import read_plain, start
+        from headrace.cli.commands.start import read_plain, start
 
         options = read_plain(arguments[1:])
         if options is not None:

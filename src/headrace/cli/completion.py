@@ -6,26 +6,29 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.cli.failure import Failure
 from headrace.link import DEFAULT_BOOTSTRAP
 
+if TYPE_CHECKING:
+    from headrace.cli.cluster.connection import Cluster
+
 
 def topics(given: Mapping[str, Any], incomplete: str) -> list[str]:
     def names() -> list[str]:
-        from headrace.cli.admin.topics import names
+        from headrace.client.administration.topics import names
 
-        return names(_cluster(given), internal=False)
+        return _cluster(given).call(names, internal=False)
 
     return _matching(names, incomplete)
 
 
 def groups(given: Mapping[str, Any], incomplete: str) -> list[str]:
     def names() -> list[str]:
-        from headrace.cli.admin.groups import listings
+        from headrace.client.administration.groups import listings
 
-        return [listing.group for listing in listings(_cluster(given))]
+        return [listing.group for listing in _cluster(given).call(listings)]
 
     return _matching(names, incomplete)
 
@@ -43,9 +46,9 @@ def contexts(incomplete: str) -> list[str]:
     return _matching(names, incomplete)
 
 
-def _cluster(given: Mapping[str, Any]) -> Any:
-    from headrace.cli.cluster import connect
-    from headrace.cli.which_cluster import from_environment, in_use
+def _cluster(given: Mapping[str, Any]) -> Cluster:
+    from headrace.cli.cluster.connection import connect
+    from headrace.cli.parsing.which_cluster import from_environment, in_use
 
     bootstrap = given.get("bootstrap") or from_environment() or in_use() or DEFAULT_BOOTSTRAP
     config = given.get("command_config")

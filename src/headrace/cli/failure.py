@@ -1,4 +1,4 @@
-"""How a command fails: one sentence with cause and remedy, and an exit code scripts can tell apart."""
+"""How a command fails: one sentence with cause and remedy, and an exit code for scripts."""
 
 from __future__ import annotations
 

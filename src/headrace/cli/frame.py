@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from headrace.cli.failure import Exit, Failure
 
-_EXTRAS = {"h11": "services", "kazoo": "services"} | dict.fromkeys(
+_EXTRAS = {"httptools": "services", "kazoo": "services"} | dict.fromkeys(
     ("grpc", "numpy", "pandas", "pyarrow", "pyspark"), "spark"
 )
 """Modules that the base install does not have, and the extra that brings them."""
@@ -34,7 +34,7 @@ class Terminated(BaseException):
 def run(action: Callable[[], int]) -> int:
     """Run one command and return its exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that has no such character, or a name that is no text, shall not end a command.
+        # A character that the terminal cannot show, or a name that is not text, must not end a command.
         sys.stdout.reconfigure(errors="backslashreplace")
     terminate = _Terminate()
     before = signal.signal(signal.SIGTERM, terminate)
@@ -75,7 +75,7 @@ def _guarded(action: Callable[[], int]) -> int:
     except (OverflowError, struct.error):  # what the protocol has no room for; every other range is checked
         _say("A number on the command line is too large.")
         return Exit.USAGE
-    except OSError as error:  # a file or directory nobody looked at before it was used, or a full disk
+    except OSError as error:  # a file or directory that was not checked before its use, or a full disk
         _let_go_of_stdout()
         what = f"{error.filename} cannot be used" if error.filename else "Reading or writing failed"
         _say(f"{what}: {error.strerror or error}.")
@@ -87,7 +87,7 @@ class _Terminate:
     """The handler of SIGTERM, and of the alarm by which it looks again.
 
     The import system swallows what is raised inside some of its steps, and a command begins with imports: a signal that
-    comes during one is heeded when it is over. The alarm may be somebody else's, such as a test runner's: it is borrowed
+    arrives during one is handled when it is over. The alarm may belong to something else, such as a test runner: it is borrowed
     for that time only.
     """
 

@@ -49,18 +49,18 @@ def choose_bootstrap(ctx: typer.Context, param: typer.CallbackParam, servers: st
     chosen = choose_explicitly(ctx, param, servers)
     if chosen is not None:
         return chosen
-    from headrace.cli.which_cluster import in_use
+    from headrace.cli.parsing.which_cluster import in_use
 
     used = in_use()
     return servers if used is None else check_bootstrap(used)
 
 
 def choose_explicitly(ctx: typer.Context, param: typer.CallbackParam, servers: str | None) -> str | None:
-    """The same without the context in use and the default: None when nobody chose a cluster for this command."""
+    """The same without the context in use and the default: None when no cluster was chosen for this command."""
     source = ctx.get_parameter_source(param.name or "")
     if servers is not None and source is not None and source.name == "COMMANDLINE":
         return check_bootstrap(servers)
-    from headrace.cli.which_cluster import from_environment
+    from headrace.cli.parsing.which_cluster import from_environment
 
     chosen = from_environment()
     return None if chosen is None else check_bootstrap(chosen)

@@ -21,32 +21,44 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "init": Entry("headrace.cli.init", "Make a cluster with logins and TLS, and its first administrator."),
-    "up": Entry("headrace.cli.up", "Start a broker."),
-    "topics": Entry("headrace.cli.topics", "Create, list, describe, alter and delete topics."),
-    "produce": Entry("headrace.cli.produce", "Write records to a topic."),
-    "consume": Entry("headrace.cli.consume", "Read records from topics."),
-    "groups": Entry("headrace.cli.groups", "List, describe, reset and delete consumer groups."),
+    "init": Entry(
+        "headrace.cli.commands.init", "Make a cluster with logins and TLS, and its first administrator."
+    ),
+    "up": Entry("headrace.cli.commands.up", "Start a broker."),
+    "topics": Entry("headrace.cli.commands.topics", "Create, list, describe, alter and delete topics."),
+    "produce": Entry("headrace.cli.commands.produce", "Write records to a topic."),
+    "consume": Entry("headrace.cli.commands.consume", "Read records from topics."),
+    "groups": Entry("headrace.cli.commands.groups", "List, describe, reset and delete consumer groups."),
     "transactions": Entry(
-        "headrace.cli.transactions", "List, describe and abort transactions; find hanging ones."
+        "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),
-    "configs": Entry("headrace.cli.configs", "Show and change settings of topics, brokers and groups."),
-    "features": Entry("headrace.cli.features", "Show and set feature levels of the cluster."),
-    "users": Entry("headrace.cli.users", "Add, list and remove users who log in with SCRAM."),
-    "context": Entry("headrace.cli.context", "Name clusters and choose among them."),
-    "cluster": Entry("headrace.cli.cluster_status", "Describe the cluster and check its health."),
+    "users": Entry("headrace.cli.commands.users", "Add, list and remove users who log in with SCRAM."),
+    "configs": Entry(
+        "headrace.cli.commands.configs", "Show and change settings of topics, brokers and groups."
+    ),
+    "acls": Entry("headrace.cli.commands.acls", "Allow and deny: add, list, remove and explain ACLs."),
+    "quotas": Entry("headrace.cli.commands.quotas", "Show, set and remove client quotas."),
+    "features": Entry("headrace.cli.commands.features", "Show and set feature levels of the cluster."),
+    "context": Entry("headrace.cli.commands.context", "Name clusters and choose among them."),
+    "cluster": Entry("headrace.cli.commands.cluster", "Describe the cluster and check its health."),
     "reassign": Entry(
-        "headrace.cli.reassign", "Move partitions to other brokers: plan, execute, status, cancel."
+        "headrace.cli.commands.reassign", "Move partitions to other brokers: plan, execute, status, cancel."
     ),
-    "elect-leaders": Entry("headrace.cli.elect_leaders", "Give leadership back to preferred leaders."),
-    "store": Entry("headrace.cli.store", "Move a cluster's facts between a data directory and ZooKeeper."),
-    "dlq": Entry("headrace.cli.dlq", "List, show, replay and drop dead letters."),
-    "partitioner": Entry("headrace.cli.partitioner", "See what moves when partitions are added."),
-    "perf": Entry("headrace.cli.perf", "Load-test a cluster: produce, consume, end to end."),
-    "connect": Entry("headrace.cli.connect", "Move data into topics and out of them, on Spark."),
-    "dump-log": Entry("headrace.cli.dump_log", "Print what is in a partition's files."),
-    "pipeline": Entry("headrace.cli.pipeline", "Make, check, run and replay pipelines on Spark."),
-    "services": Entry("headrace.cli.services", "List, describe, invoke and export services (Dubbo 2.7)."),
+    "elect-leaders": Entry(
+        "headrace.cli.commands.elect_leaders", "Give leadership back to preferred leaders."
+    ),
+    "store": Entry(
+        "headrace.cli.commands.store", "Move a cluster's facts between a data directory and ZooKeeper."
+    ),
+    "dlq": Entry("headrace.cli.commands.dlq", "List, show, replay and drop dead letters."),
+    "partitioner": Entry("headrace.cli.commands.partitioner", "See what moves when partitions are added."),
+    "perf": Entry("headrace.cli.commands.perf", "Load-test a cluster: produce, consume, end to end."),
+    "connect": Entry("headrace.cli.commands.connect", "Move data into topics and out of them, on Spark."),
+    "dump-log": Entry("headrace.cli.commands.dump_log", "Print what is in a partition's files."),
+    "pipeline": Entry("headrace.cli.commands.pipeline", "Make, check, run and replay pipelines on Spark."),
+    "services": Entry(
+        "headrace.cli.commands.services", "List, describe, invoke and export services (Dubbo 2.7)."
+    ),
     "kafka": Entry(None, "Kafka's own tools, with their flags and their output."),
 }
 

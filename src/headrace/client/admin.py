@@ -10,33 +10,24 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Literal, Self, cast
 
-import confluent_kafka
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-)
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package re-exports them untyped
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    NewPartitions,
-    NewTopic,
-    OffsetSpec,
     ResourceType,
 )
 
+from headrace.client.administration import group_offsets, groups, offsets, reset, topics
+from headrace.client.administration.session import Limits, Session
 from headrace.client.config import Config, admin_settings, config_error
 from headrace.client.errors import BrokerError, ConfigError, broker_error
 from headrace.client.positions import Offsets
-from headrace.client.record import TopicPartition, from_librdkafka, to_librdkafka
+from headrace.client.record import TopicPartition, from_librdkafka
 
-T = TypeVar("T")
 Where = Literal["earliest", "latest"] | datetime | int | Offsets
 """A place in the log: an end of it, a time, one offset for all partitions, or an offset for each."""
 
@@ -79,34 +70,32 @@ class Admin:
     """
 
     def __init__(self, config: Config = None, /, **settings: object) -> None:
-        ready, self._timeout = admin_settings(config, settings)
+        ready, timeout = admin_settings(config, settings)
         try:
-            self._librdkafka: AdminClient | None = AdminClient(cast("dict[str, Any]", ready))
+            client = AdminClient(cast("dict[str, Any]", ready))
         except (KafkaException, TypeError, ValueError) as error:
             raise config_error(error) from error
+        connection = {name: value for name, value in ready.items() if isinstance(value, str)}
+        self._session: Session | None = Session(client, connection, _Waiting(timeout), Limits(timeout))
 
     # Topics
 
     def topics(self) -> list[str]:
-        try:
-            return sorted(self.librdkafka.list_topics(timeout=self._timeout).topics)
-        except KafkaException as error:
-            raise broker_error(error, "asking for metadata") from error
+        return topics.names(session_of(self), internal=True)
 
     def topic(self, name: str) -> Topic:
-        # Not by its metadata: asking for that makes the topic where brokers create topics on first use.
-        asked = self.librdkafka.describe_topics(TopicCollection([name]), request_timeout=self._timeout)
-        found = self._wait(asked[name], f"describing topic {name}")
+        found, refusals = topics.find(session_of(self), [name])
+        _raise_first(refusals)
         return Topic(
             name,
             tuple(
                 Partition(
                     each.id,
-                    -1 if each.leader is None else each.leader.id,
-                    tuple(node.id for node in each.replicas),
-                    tuple(node.id for node in each.isr),
+                    -1 if each.leader is None else each.leader,
+                    tuple(each.replicas),
+                    tuple(each.isr),
                 )
-                for each in sorted(found.partitions, key=lambda each: each.id)
+                for each in found[name].partitions
             ),
         )
 
@@ -123,26 +112,27 @@ class Admin:
         exist_ok: bool = False,
     ) -> None:
         """Create a topic; -1 takes the broker's num.partitions and default.replication.factor."""
-        new = NewTopic(name, partitions, replication_factor, config=dict(config or {}))
-        try:
-            self._wait(self.librdkafka.create_topics([new])[name], f"creating topic {name}")
-        except BrokerError as error:
-            if not (exist_ok and error.code == KafkaError.TOPIC_ALREADY_EXISTS):
-                raise
+        refusals = topics.create(
+            session_of(self),
+            [name],
+            partitions=partitions,
+            replication_factor=replication_factor,
+            config=config,
+        )
+        if not (exist_ok and name in refusals and refusals[name].code == KafkaError.TOPIC_ALREADY_EXISTS):
+            _raise_first(refusals)
 
     def delete_topic(self, name: str) -> None:
-        self._wait(self.librdkafka.delete_topics([name])[name], f"deleting topic {name}")
+        _raise_first(topics.delete(session_of(self), [name]))
 
     def add_partitions(self, topic: str, total: int) -> None:
         """Raise the number of partitions to ``total``. Keys may move to other partitions."""
-        futures = self.librdkafka.create_partitions([NewPartitions(topic, total)])
-        self._wait(futures[topic], f"adding partitions to {topic}")
+        topics.add_partitions(session_of(self), topic, total)
 
     def delete_records(self, before: Offsets) -> None:
         """Delete everything below the given offsets."""
-        futures = self.librdkafka.delete_records(to_librdkafka(before))
-        for partition, future in futures.items():
-            self._wait(future, f"deleting records of {partition.topic}-{partition.partition}")
+        outcomes = offsets.delete_before(session_of(self), _plain(before))
+        _raise_first({key: each for key, each in outcomes.items() if isinstance(each, BrokerError)})
 
     # Settings
 
@@ -187,25 +177,16 @@ class Admin:
         return Group(group_id, found.state.name.lower(), found.coordinator.id, members)
 
     def delete_group(self, group_id: str) -> None:
-        futures = self.librdkafka.delete_consumer_groups([group_id])
-        self._wait(futures[group_id], f"deleting group {group_id}")
+        groups.delete(session_of(self), group_id)
 
     def group_offsets(self, group_id: str) -> dict[TopicPartition, int]:
         """The committed offsets of a group, for the partitions that have one."""
-        request = ConsumerGroupTopicPartitions(group_id)
-        futures = self.librdkafka.list_consumer_group_offsets([request])
-        found = self._wait(futures[group_id], f"reading the offsets of group {group_id}")
-        offsets = from_librdkafka(found.topic_partitions)
-        return {partition: offset for partition, offset in offsets.items() if offset >= 0}
+        found = group_offsets.committed(session_of(self), group_id)
+        return {TopicPartition(*partition): each.offset for partition, each in found.items()}
 
     def set_group_offsets(self, group_id: str, offsets: Offsets) -> None:
         """Commit offsets for a group that has no running members."""
-        request = ConsumerGroupTopicPartitions(group_id, to_librdkafka(offsets))
-        futures = self.librdkafka.alter_consumer_group_offsets([request])
-        done = self._wait(futures[group_id], f"setting the offsets of group {group_id}")
-        failed = next((each.error for each in done.topic_partitions if each.error is not None), None)
-        if failed is not None:
-            raise broker_error(failed, f"setting the offsets of group {group_id}")
+        _raise_first(group_offsets.commit(session_of(self), group_id, _plain(offsets)))
 
     def reset_group(
         self, group_id: str, to: Where, *topics: str, shift: int = 0
@@ -218,12 +199,9 @@ class Admin:
         partitions = self.partitions_of(*topics) if topics else sorted(self.group_offsets(group_id))
         if not partitions:
             raise ConfigError(f"group {group_id} has committed nothing: name the topics to reset")
-        offsets = self.offsets(to, partitions)
-        first, last = self.offsets("earliest", partitions), self.offsets("latest", partitions)
-        moved = {
-            partition: min(max(offset + shift, first[partition]), last[partition])
-            for partition, offset in offsets.items()
-        }
+        places = {each: offset + shift for each, offset in self.offsets(to, partitions).items()}
+        kept = reset.within_range(session_of(self), _plain(places), warn=lambda sentence: None)
+        moved = {TopicPartition(*partition): offset for partition, offset in kept.items()}
         self.set_group_offsets(group_id, moved)
         return moved
 
@@ -238,27 +216,22 @@ class Admin:
             return {partition: where[partition] for partition in partitions if partition in where}
         if isinstance(where, int):
             return dict.fromkeys(partitions, where)
-        level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
-        asked = {confluent_kafka.TopicPartition(*each): _spec(where) for each in partitions}
-        answers = self.librdkafka.list_offsets(asked, isolation_level=level) if asked else {}
-        found = {
-            TopicPartition(each.topic, each.partition): self._wait(
-                future, f"asking for the offsets of {each.topic}-{each.partition}"
-            ).offset
-            for each, future in answers.items()
-        }
-        late = [partition for partition, offset in found.items() if offset < 0]
-        return {**found, **(self.offsets("latest", late, read_committed=read_committed) if late else {})}
+        found = offsets.all_of(
+            offsets.list_offsets(session_of(self), partitions, _spec(where), read_committed=read_committed)
+        )
+        late = [TopicPartition(*partition) for partition, offset in found.items() if offset < 0]
+        ends = self.offsets("latest", late, read_committed=read_committed) if late else {}
+        return {**{TopicPartition(*partition): offset for partition, offset in found.items()}, **ends}
 
     @property
     def librdkafka(self) -> AdminClient:
-        if self._librdkafka is None:
-            raise ConfigError("the admin is closed")
-        return self._librdkafka
+        return session_of(self).librdkafka
 
     def close(self) -> None:
-        """Nothing to release but librdkafka's threads, which end with the object."""
-        self._librdkafka = None
+        """Nothing to release but connections, and librdkafka's threads, which end with the object."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
     def __enter__(self) -> Self:
         return self
@@ -275,6 +248,23 @@ class Admin:
         return {name: entry.value for name, entry in sorted(entries.items())}
 
     def _wait(self, future: Future[Any], doing: str) -> Any:
+        return session_of(self).wait(future, doing)
+
+
+def session_of(admin: Admin) -> Session:
+    """For the operations of `headrace.client.administration` that `Admin` has no method for."""
+    if admin._session is None:
+        raise ConfigError("the admin is closed")
+    return admin._session
+
+
+class _Waiting:
+    """Waits as long as default.api.timeout.ms says; what goes wrong is a BrokerError that says what was being done."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+
+    def wait(self, future: Future[Any], doing: str) -> Any:
         try:
             return future.result(self._timeout)
         except KafkaException as error:
@@ -287,11 +277,22 @@ class Admin:
                 retriable=True,
             ) from None
 
+    def refusal(self, error: KafkaError, doing: str) -> BrokerError:
+        return broker_error(error, doing)
+
+
+def _raise_first(refusals: Mapping[Any, BrokerError]) -> None:
+    for refused in refusals.values():
+        raise refused
+
+
+def _plain(offsets: Offsets) -> dict[tuple[str, int], int]:
+    return {(topic, number): offset for (topic, number), offset in offsets.items()}
+
 
 def _spec(where: Literal["earliest", "latest"] | datetime) -> Any:
     if isinstance(where, datetime):
-        return OffsetSpec.for_timestamp(int(where.timestamp() * 1000))
+        return offsets.at(int(where.timestamp() * 1000))
     if where not in ("earliest", "latest"):
         raise ConfigError(f'{where!r} is no place in the log: "earliest", "latest", a datetime or an offset')
-    spec: Any = OffsetSpec
-    return spec.earliest() if where == "earliest" else spec.latest()
+    return offsets.EARLIEST if where == "earliest" else offsets.LATEST

@@ -38,7 +38,7 @@ else:
 T = TypeVar("T")
 P = ParamSpec("P")
 _SLICE = 0.1
-"""How long the thread waits for records before it looks whether somebody is in a hurry."""
+"""How long the thread waits for records before it checks for urgent work."""
 
 
 class AsyncConsumer(Generic[RK, RV]):

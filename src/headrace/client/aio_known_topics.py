@@ -1,4 +1,4 @@
-"""Waiting for a topic in asyncio: one thread asks for all who wait, and they go on in the order in which they came."""
+"""Waiting for a topic in asyncio: one thread asks for all waiting senders, which continue in the order in which they came."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.client.known_topics import BETWEEN_TRIES, KnownTopics, more_tellin
 
 
 class _Line:
-    """Those who wait for one topic, and what was heard about it last. Only the event loop's thread touches it."""
+    """The senders waiting for one topic, and the last answer about it. Only the event loop's thread touches it."""
 
     def __init__(self) -> None:
         self.waiting: list[asyncio.Future[None]] = []
@@ -28,7 +28,7 @@ class AwaitedTopics:
         self._lines: dict[str, _Line] = {}
 
     async def wait_for(self, topic: str, *, known: bool) -> None:
-        """Wait up to max.block.ms for an unknown topic; for a known one only for those who came before."""
+        """Wait up to max.block.ms for an unknown topic; for a known one, only for senders that came before."""
         line = self._lines.get(topic)
         if line is None:
             if known:
@@ -73,7 +73,7 @@ class AwaitedTopics:
             self._let_on(topic, line)
 
     def _let_on(self, topic: str, line: _Line) -> None:
-        """Let all on who wait; the line ends only when they have gone, so that nobody overtakes them."""
+        """Release all waiting senders; the line ends only when they have gone, so that none is overtaken."""
         if not line.waiting:
             del self._lines[topic]
             return

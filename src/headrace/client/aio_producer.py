@@ -107,7 +107,7 @@ class AsyncProducer(Generic[K, V]):
             if on_delivery is not None:
                 try:
                     on_delivery(metadata, failure)
-                except BaseException:  # it would keep the deliveries behind it from being told
+                except BaseException:  # it would hold up the reports of later deliveries
                     log.exception("the delivery callback of a record for %s failed", topic)
             if future.cancelled():
                 return
@@ -212,7 +212,7 @@ class AsyncProducer(Generic[K, V]):
                 log.debug("a delivery came after the event loop was closed")
 
     def _settle_all(self) -> None:
-        # Taken back before anything is settled: who appends later than the last look sees it and wakes the loop.
+        # Taken back before anything is settled: a thread that appends after the last look sees it and wakes the loop.
         self._waking = False
         while self._delivered:
             self._delivered.popleft()()
@@ -230,7 +230,7 @@ class AsyncTransaction:
         try:
             await to_the_end(beginning)
         except asyncio.CancelledError as cancelled:
-            # It has begun all the same, and nobody else could end it.
+            # It may have begun all the same, and only we can end it.
             if not beginning.cancelled() and beginning.exception() is None:
                 await to_the_end(self._end(asyncio.CancelledError, cancelled, None))
             raise

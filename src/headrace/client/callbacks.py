@@ -53,7 +53,7 @@ class Callbacks:
             self._rebalancing = None
 
     def committed(self, error: KafkaError | None, partitions: list[confluent_kafka.TopicPartition]) -> None:
-        """The outcome of a commit that nobody waits for."""
+        """The outcome of a commit that no caller waits for."""
         failed = error or next((each.error for each in partitions if each.error is not None), None)
         failure = None if failed is None or failed.code() == KafkaError._NO_OFFSET else commit_error(failed)
         if self._on_commit is not None:

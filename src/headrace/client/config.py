@@ -147,7 +147,7 @@ def connection_settings(config: Config) -> dict[str, object]:
 
 
 def log_error(error: KafkaError) -> None:
-    """librdkafka's word about the state of connections; what concerns a call is raised by the call."""
+    """Logs librdkafka's reports about connections; what concerns a call is raised by the call."""
     connection_log.warning("%s", explain(error))
 
 

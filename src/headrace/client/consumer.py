@@ -267,7 +267,7 @@ class Consumer(Generic[K, V]):
         self._commits.commit(offsets, timeout)
 
     def commit_async(self, offsets: Committable = None) -> None:
-        """Commit without waiting or retrying; ``on_commit`` hears the outcome in a later poll."""
+        """Commit without waiting or retrying; ``on_commit`` gets the outcome in a later poll."""
         self._commits.commit_async(offsets)
 
     def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, int | None]:
@@ -348,7 +348,7 @@ class Consumer(Generic[K, V]):
         self._positions.clear()
 
     def transaction_in_doubt(self) -> None:
-        """Nobody knows whether the transaction was committed; before the next read the group's offsets tell."""
+        """It is not known whether the transaction was committed; the group's offsets decide before the next read."""
         self._in_doubt.update(self._positions.starts())
         self._positions.clear()
 

@@ -1,4 +1,4 @@
-"""The life of a consumer, drawn: what it was told to read, and what it becomes.
+"""The life of a consumer, drawn: what it was asked to read, and its states.
 
 A NEW consumer has nothing to read, and reading from it is an error of the program. One that was UNSUBSCRIBED may be read
 from and returns nothing; what a program assigned itself stays assigned then. The last of subscribe and assign counts. A CLOSED

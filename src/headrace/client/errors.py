@@ -34,7 +34,7 @@ class BrokerError(ClientError):
 
 
 class DeliveryError(BrokerError):
-    """A record was not written, or nobody knows whether it was: the retries or the time ran out."""
+    """A record was not written, or it is not known whether it was: the retries or the time ran out."""
 
 
 class BufferFull(ClientError):

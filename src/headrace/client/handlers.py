@@ -1,6 +1,6 @@
 """Which kind a handler is: an ordinary function, or one to be awaited.
 
-To take one for the other would count records as handled that nobody has handled.
+To take one for the other would count records as handled that were never handled.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class KnownTopics:
     def must_be_asked_for(self, topic: str) -> bool:
         """Whether a caller that waits for the acknowledgement waits for the topic first.
 
-        As in Java's client max.block.ms bounds the wait for the first word about a topic. Afterwards, or when
+        As in Java's client max.block.ms bounds the wait for the first answer about a topic. Afterwards, or when
         delivery.timeout.ms is shorter, librdkafka's own timeout applies.
         """
         return topic not in self._partitions and self._settings.max_block < self._settings.delivery_timeout
@@ -66,9 +66,9 @@ class KnownTopics:
         return problem
 
     def unknown(self, topic: str, problem: KafkaError | None) -> DeliveryError:
-        """What a caller is told that has waited max.block.ms; no problem means that nothing was heard at all."""
-        told = problem is not None and problem.code() in _COMING
-        happened = f"no broker {'knew' if told else 'answered for'} topic {topic}"
+        """The error for a caller that has waited max.block.ms; without a problem there was no answer at all."""
+        answered = problem is not None and problem.code() in _COMING
+        happened = f"no broker {'knew' if answered else 'answered for'} topic {topic}"
         reason = "" if problem is None else f": {explain(problem)}"
         return DeliveryError(
             f"a record for {topic} was not sent: {happened} within {self._settings.max_block:g} s (max.block.ms){reason}",
@@ -78,5 +78,5 @@ class KnownTopics:
 
 
 def more_telling(before: KafkaError | None, now: KafkaError) -> KafkaError:
-    """A broker's word that it does not know the topic says more than silence after it."""
+    """A broker's answer that it does not know the topic says more than the silence after it."""
     return before if before is not None and before.code() in _COMING else now

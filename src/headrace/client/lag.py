@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
 
-from headrace.client.admin import Admin
+from headrace.client.admin import Admin, session_of
+from headrace.client.administration import lag, offsets
 from headrace.client.config import Config, connection_settings, merged
 from headrace.client.consumer import Consumer
+from headrace.client.errors import BrokerError
 from headrace.client.record import TopicPartition
 
 State = Literal["caught up", "draining", "steady", "growing", "stalled", "unknown"]
-_READ_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +72,38 @@ class LagMonitor:
     def __init__(self, config: Config = None, /, *, window: float = 60.0, **settings: object) -> None:
         connection = connection_settings(merged(config, settings))
         self._admin = Admin(connection)
-        self._consumer: Consumer[bytes, bytes] = Consumer(connection)
+        self._consumer: Consumer[bytes, bytes] = Consumer({**connection, **lag.ONE_RECORD})
+        self._times = lag.NextRecordTimes(self._consumer.librdkafka)
         self._window = window
         self._history: dict[str, deque[tuple[float, int, int]]] = {}
-        self._times: dict[TopicPartition, tuple[int, int]] = {}
 
     def measure(self, group_id: str, topics: Iterable[str] = ()) -> GroupLag:
         """The lag of the partitions the group has committed for, and of all partitions of ``topics``."""
-        committed = self._admin.group_offsets(group_id)
-        partitions = sorted({*committed, *self._admin.partitions_of(*topics)})
-        first = self._admin.offsets("earliest", partitions)
-        ends = self._admin.offsets("latest", partitions)
+        session = session_of(self._admin)
+        found = lag.positions(session, group_id, self._admin.partitions_of(*topics))
+        ends: dict[TopicPartition, int] = {}
+        for each, position in found.items():
+            if isinstance(position.end, BrokerError):
+                raise position.end
+            ends[TopicPartition(*each)] = position.end
+        committed = {each: found[each].committed for each in ends}
+        first = offsets.earliest(session, list(ends))
         # A committed offset may lie before the beginning of the log by now, and no commit means all of it.
-        starts = {each: max(committed.get(each, 0), first[each]) for each in partitions}
-        behind = {each: start for each, start in starts.items() if start < ends[each]}
-        times = self._times_of(behind)
+        starts = {each: max(committed[each] or 0, first[each]) for each in ends}
+        behind: dict[tuple[str, int], int] = {
+            each: start for each, start in starts.items() if start < ends[each]
+        }
+        ages = self._times.ages(behind)
         now = time.time()
         measured = tuple(
             PartitionLag(
                 each,
-                committed.get(each),
-                ends[each],
-                max(0, ends[each] - starts[each]),
-                _age(now, times.get(each)) if each in behind else 0.0,
+                committed[each],
+                end,
+                max(0, end - starts[each]),
+                ages.get(each) if each in behind else 0.0,
             )
-            for each in partitions
+            for each, end in ends.items()
         )
         trend, consumed = self._trend(group_id, now, measured, starts)
         state = _state(sum(each.records for each in measured), trend, consumed) if measured else "unknown"
@@ -124,25 +132,6 @@ class LagMonitor:
         if now - then < 1e-3:
             return None, None
         return (history[-1][1] - records) / (now - then), (history[-1][2] - position) / (now - then)
-
-    def _times_of(self, starts: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The timestamp of the record at each offset; what was read before is not read again."""
-        unknown = {
-            each: offset for each, offset in starts.items() if self._times.get(each, (-1, 0))[0] != offset
-        }
-        deadline = time.monotonic() + _READ_TIMEOUT
-        self._consumer.assign(unknown)
-        while unknown and time.monotonic() < deadline:
-            for record in self._consumer.poll(0.2, max_records=len(unknown)):
-                start = unknown.pop(record.topic_partition, None)
-                if start is not None:
-                    self._times[record.topic_partition] = start, record.timestamp
-        self._consumer.assign([])
-        return {each: self._times[each][1] for each in starts if each in self._times and each not in unknown}
-
-
-def _age(now: float, timestamp: int | None) -> float | None:
-    return None if timestamp is None or timestamp < 0 else max(0.0, now - timestamp / 1000)
 
 
 def _state(records: int, trend: float | None, consumed: float | None) -> State:

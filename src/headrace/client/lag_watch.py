@@ -1,5 +1,5 @@
-"""Measures groups again and again in a thread of its own: asking a cluster that is away takes long, and whoever shows the
-numbers shall not wait for it."""
+"""Measures groups again and again in its own thread: asking a cluster that is down takes long, and what shows the numbers
+must not wait for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.client.lag import GroupLag, LagMonitor
 
 _LAST_MEASURE = 5.0
 _OLDEST = 5
-"""Intervals after which what was measured tells nothing about now."""
+"""Intervals after which a measurement is out of date."""
 
 
 class LagWatch:
@@ -37,7 +37,7 @@ class LagWatch:
 
     @property
     def is_cluster_away(self) -> bool:
-        """Nobody answered when this was last measured, or has not for long."""
+        """No broker answered the last measurement, or has answered for some time."""
         since = self._asking_since
         return self._is_away or (since is not None and time.monotonic() - since > _OLDEST * self._interval)
 

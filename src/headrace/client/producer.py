@@ -135,7 +135,7 @@ class ProducerCore(Generic[K, V]):
             except (TypeError, ValueError) as error:
                 raise SerializationError(f"a record for {topic!r} cannot be sent: {error}") from error
             if self._closed.is_set():
-                # close() came in between and nobody else waits for this record any more.
+                # close() came in between and nothing else waits for this record any more.
                 self.librdkafka.flush()
 
         return hand_over

@@ -39,7 +39,7 @@ class TopicPartition(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was written. With acks=0 nobody knows the offset: it is -1."""
+    """Where a record was written. With acks=0 the offset is not known: it is -1."""
 
     topic: str
     partition: int

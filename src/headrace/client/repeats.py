@@ -1,4 +1,4 @@
-"""A server that is away is met many times a second; the log tells it now and then."""
+"""A server that is down fails many times a second; the log mentions it now and then."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def raw() -> Serializer[bytes]:
 
 
 def text(encoding: str = "utf-8") -> Serializer[str]:
-    """Text, in UTF-8 unless told otherwise.
+    """Text, in UTF-8 unless another encoding is given.
 
     >>> Consumer("localhost:9092", key_deserializer=serializers.text())
     """

@@ -69,7 +69,7 @@ class Transaction:
     def commit(self) -> None:
         """Send the consumer's offsets and commit; on failure abort, rewind the consumer and raise.
 
-        When nobody knows whether it was committed, the consumer asks for the group's offsets and goes on there.
+        When it is not known whether it was committed, the consumer asks for the group's offsets and goes on there.
         """
         consumer = self._consumer
         try:

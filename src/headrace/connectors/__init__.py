@@ -1,6 +1,6 @@
 """Connectors: data into topics and out of them, declared in a TOML file and run on Spark.
 
-`run` runs them from a program; the other names are for people who write their own. docs/connectors.md shows both.
+`run` runs them from a program; the other names are for writing your own. docs/connectors.md shows both.
 """
 
 from headrace.connectors.base import (

@@ -65,7 +65,7 @@ class Running(ABC):
 
     @abstractmethod
     def failure(self) -> Exception | None:
-        """Why it ended by itself, if it did not end well."""
+        """Why it ended by itself, if it failed."""
 
     @abstractmethod
     def facts(self) -> dict[str, object]:
@@ -76,7 +76,7 @@ class Running(ABC):
 
 
 class Service(Source):
-    """A source that runs beside Spark and writes to the topic by itself, because somebody waits for its answer."""
+    """A source that runs beside Spark and writes to the topic by itself, because a caller waits for its answer."""
 
     @abstractmethod
     def start(self, topic: TopicOut) -> Running: ...
@@ -84,7 +84,7 @@ class Service(Source):
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A row whose value is sent as it is; the fields are there for the key."""
+    """A row with a value that is sent unchanged; the fields are there for the key."""
 
     value: bytes
     fields: Mapping[str, object]

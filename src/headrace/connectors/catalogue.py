@@ -1,6 +1,6 @@
 """Which connectors there are: those shipped, those of installed packages (entry points), any class by its path.
 
-Modules are imported when they are asked for, so that a missing library concerns only who needs it.
+Modules are imported on demand, so a missing library affects only the connectors that need it.
 """
 
 from __future__ import annotations

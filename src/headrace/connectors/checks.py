@@ -75,7 +75,7 @@ def create_topics(topic: TopicOut, read_by_others: Collection[str] = ()) -> None
 
 @contextmanager
 def telling(connector: Connector) -> Iterator[None]:
-    """Whatever a connector, perhaps somebody's own, meets on the driver becomes a sentence."""
+    """Any error that a connector, perhaps a user's own, raises on the driver becomes a sentence."""
     try:
         yield
     except (ConnectorError, ClientError):

@@ -15,7 +15,7 @@ from headrace.connectors import catalogue
 from headrace.connectors.base import Connector
 from headrace.connectors.errors import ConfigError
 from headrace.connectors.settings import check, flat
-from headrace.connectors.topic import Run, TopicIn, TopicOut
+from headrace.connectors.topic import RunSettings, TopicIn, TopicOut
 from headrace.link.contexts import properties_of
 from headrace.nearest import nearest
 
@@ -33,7 +33,7 @@ class Declaration:
     type: str
     topic: TopicIn | TopicOut
     connector: Connector
-    run: Run
+    run: RunSettings
     spark: Mapping[str, str] = field(default_factory=dict)
     file: Path | None = None
     """None for one declared in a program."""
@@ -83,7 +83,7 @@ def declare(
         _put_cluster(bootstrap, tables["topic"])
     kind: type[TopicIn | TopicOut] = TopicOut if direction == "source" else TopicIn
     topic = _try(problems, lambda: check(kind, tables["topic"], "topic", f"a {direction}'s topic"))
-    run = _try(problems, lambda: check(Run, tables["run"], "run", "[run]"))
+    run = _try(problems, lambda: check(RunSettings, tables["run"], "run", "[run]"))
     connector = _try(problems, lambda: _connector(direction, str(name), tables[direction]))
     if problems or topic is None or run is None or connector is None:
         raise ConfigError(problems)

@@ -19,7 +19,7 @@ from headrace.client.dead_letters import DeadLetters
 from headrace.client.record import Record
 from headrace.connectors.base import Chunk, Sink
 from headrace.connectors.errors import ConnectorError, Rejected, Unavailable
-from headrace.connectors.topic import TOPIC_ID, UNREADABLE, Run, TopicIn, connection
+from headrace.connectors.topic import TOPIC_ID, UNREADABLE, RunSettings, TopicIn, connection
 from headrace.connectors.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -37,23 +37,23 @@ def deliver(
     number: int,
     sink: Sink,
     topic: TopicIn,
-    run: Run,
+    run: RunSettings,
     seen: Callable[[str, str], None],
     waiting: Waiting,
 ) -> None:
-    """Hand a batch of decoded records to the sink; ``seen`` is told the topics they came from and their ids."""
+    """Hand a batch of decoded records to the sink; ``seen`` gets the topics they came from and their ids."""
     sink.begin(number)
-    task = Task(sink, topic, run, waiting)
+    task = DeliveryTask(sink, topic, run, waiting)
     done = batch.mapInArrow(task, "rows BIGINT, written BINARY, topic STRING, topic_id STRING").collect()
     for name, identifier in {(row["topic"], row["topic_id"]) for row in done if row["topic_id"] is not None}:
         seen(name, identifier)
     sink.commit(number, [pickle.loads(row["written"]) for row in done if row["written"] is not None])
 
 
-class Task:
+class DeliveryTask:
     """Runs where Spark runs tasks; each gets the records of one topic partition."""
 
-    def __init__(self, sink: Sink, topic: TopicIn, run: Run, waiting: Waiting) -> None:
+    def __init__(self, sink: Sink, topic: TopicIn, run: RunSettings, waiting: Waiting) -> None:
         self._sink = sink
         self._waiting = waiting
         self._topic = topic
@@ -140,7 +140,7 @@ class Failures:
         if self._topic.on_error == "fail":
             where = f"{record.topic}-{record.partition} at offset {record.offset}"
             raise ConnectorError(
-                f"{self._connector} cannot deliver the record in {where}: {error}; mend the cause, or set "
+                f"{self._connector} cannot deliver the record in {where}: {error}; fix the cause, or set "
                 'topic.on_error to "dead-letter" or "drop"'
             )
         if self._letters is None:

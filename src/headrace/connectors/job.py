@@ -130,7 +130,7 @@ class Job:
     def _facts(self) -> dict[str, Any]:
         """What there is to say now; one that waits to be started again says why in ``error``, too."""
         if self._running is not None:
-            with suppress(*talking_to_spark()):  # when Spark is gone, what was said last stands
+            with suppress(*talking_to_spark()):  # when Spark is gone, the last report stays
                 self._said = self._running.facts()
         waits = self.condition is Condition.RUNNING and (self._said.get("waits_because") or self._absence())
         file = self.declaration.file
@@ -156,6 +156,6 @@ class Job:
 
     def _lag(self) -> dict[str, Any]:
         if self._lags is None or self.declaration.connector.direction != "sink":
-            return {}  # a group that has the name of a source's is somebody else's
+            return {}  # a group with the name of a source's does not belong to it
         lag = self._lags.lag(self._lags.groups[0])
         return {} if lag is None else {"lag_rows": lag.records, "lag_seconds": lag.seconds}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from headrace.connectors.base import PolledSource, Running, Service, Sink, Source, SparkSource
 from headrace.connectors.checks import create_topics, telling
 from headrace.connectors.config import Declaration
-from headrace.connectors.query import Query
+from headrace.connectors.query import ConnectorQuery
 from headrace.connectors.state import State
-from headrace.connectors.topic import Run, TopicIn, TopicOut, decode, encode, schema_of, spark_options
+from headrace.connectors.topic import RunSettings, TopicIn, TopicOut, decode, encode, schema_of, spark_options
 from headrace.connectors.waiting import Waiting
 from headrace.streaming.starts import Starts
 
@@ -49,7 +49,9 @@ def start(
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{declaration.run.every * 1000:.0f} milliseconds")
-    return Query(writer.start, connector, declaration.run.retry_for, state.waiting, starts or Starts())
+    return ConnectorQuery(
+        writer.start, connector, declaration.run.retry_for, state.waiting, starts or Starts()
+    )
 
 
 def _writer(spark: SparkSession, declaration: Declaration, state: State) -> DataStreamWriter:
@@ -64,7 +66,9 @@ def _writer(spark: SparkSession, declaration: Declaration, state: State) -> Data
     return _sink(spark, connector, topic, declaration.run, state)
 
 
-def _source(spark: SparkSession, source: Source, topic: TopicOut, run: Run, state: State) -> DataStreamWriter:
+def _source(
+    spark: SparkSession, source: Source, topic: TopicOut, run: RunSettings, state: State
+) -> DataStreamWriter:
     if isinstance(source, PolledSource):
         from headrace.connectors.polling import stream
 
@@ -79,7 +83,9 @@ def _source(spark: SparkSession, source: Source, topic: TopicOut, run: Run, stat
     return writer if "topic" in records.columns else writer.option("topic", topic.name)
 
 
-def _sink(spark: SparkSession, sink: Sink, topic: TopicIn, run: Run, state: State) -> DataStreamWriter:
+def _sink(
+    spark: SparkSession, sink: Sink, topic: TopicIn, run: RunSettings, state: State
+) -> DataStreamWriter:
     with telling(sink):
         sink.check_schema(schema_of(topic))
         sink.prepare(schema_of(topic))
@@ -97,7 +103,7 @@ def _sink(spark: SparkSession, sink: Sink, topic: TopicIn, run: Run, state: Stat
     return decode(records, topic).writeStream.foreachBatch(_handler(sink, topic, run, state))
 
 
-def _handler(sink: Sink, topic: TopicIn, run: Run, state: State) -> Callable[[DataFrame, int], None]:
+def _handler(sink: Sink, topic: TopicIn, run: RunSettings, state: State) -> Callable[[DataFrame, int], None]:
     from headrace.connectors.delivery import deliver
 
     def seen(name: str, identifier: str) -> None:

@@ -131,7 +131,7 @@ class PolledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return topic.name, key_of(row, topic.key), to_json(row), None
         if topic.on_error == "fail":
             raise ConnectorError(
-                f"{self._source.name} met a row that cannot be read: {row.reason}; mend it, or set topic.on_error to "
+                f"{self._source.name} met a row that cannot be read: {row.reason}; fix it, or set topic.on_error to "
                 '"dead-letter" or "drop"'
             )
         if topic.on_error == "drop":

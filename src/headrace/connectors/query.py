@@ -1,6 +1,6 @@
-"""A streaming query that runs a connector, and is started again when a failure may pass by itself.
+"""A streaming query that runs a connector, and is restarted when a failure may be temporary.
 
-What is delivered does not depend on it: a query that starts again goes on from its checkpoint.
+What is delivered does not depend on it: a restarted query continues from its checkpoint.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Phase(Enum):
     ENDED = auto()
 
 
-class Query(Running):
+class ConnectorQuery(Running):
     def __init__(
         self,
         start: Callable[[], StreamingQuery],
@@ -105,7 +105,7 @@ class Query(Running):
 
 
 def _may_pass(failure: str) -> bool:
-    """Whether somebody is away or busy, and no task has waited for long enough itself."""
+    """Whether the other side is away or busy, and no task has already waited long enough itself."""
     return _GIVEN_UP not in failure and (is_transient(failure) or "Unavailable: " in failure)
 
 

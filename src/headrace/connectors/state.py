@@ -91,7 +91,7 @@ class State:
         self._files.release()
 
     def keep_identity(self, identity: Mapping[str, object]) -> None:
-        """Refuse to go on from a checkpoint that was made for other data; the first call notes what it is for."""
+        """Refuse to continue from a checkpoint that was made for other data; the first call records what it is for."""
         path = self.home / "identity.json"
         now = json.loads(json.dumps(identity))
         if path.exists():

@@ -1,4 +1,4 @@
-"""A connector's file to begin with: what must be given stands there with an example, the rest as a comment."""
+"""A starting point for a connector's file: required settings with an example, the others as comments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.connectors import catalogue
 from headrace.connectors.settings import describe
-from headrace.connectors.topic import Run, TopicIn, TopicOut
+from headrace.connectors.topic import RunSettings, TopicIn, TopicOut
 
 _HEAD = """\
 # A line that begins with "# name =" is a setting with its default; "e.g." marks an example of one that has none.
@@ -30,7 +30,7 @@ def template(direction: catalogue.Direction, kind: str, name: str) -> str:
     lines += ["", f"[{direction}]", f"type = {_toml(kind)}"]
     lines += _settings(found.Settings)
     lines += ["", "[run]"]
-    lines += _settings(Run)
+    lines += _settings(RunSettings)
     return "\n".join(lines) + "\n"
 
 
@@ -54,7 +54,7 @@ def _default(field: Field[Any]) -> object:
 
 
 def _example(field: Field[Any], words: str) -> object:
-    """What could stand there: the setting's own example, else what its type allows."""
+    """A value to show: the setting's own example, else what its type allows."""
     if (given := field.metadata.get("example")) is not None:
         return given
     numbers: dict[str, object] = {"a whole number": 1, "a number": 1.0, "a duration": "5 seconds"}

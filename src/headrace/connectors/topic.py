@@ -106,7 +106,7 @@ def _name_problems(*names: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunSettings:
     """``[run]``: when batches are made and where Spark keeps its place."""
 
     every: Seconds = setting("How often to look for more.", default=1.0, minimum=0)

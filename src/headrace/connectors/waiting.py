@@ -1,6 +1,6 @@
 """What a connector's tasks wait for, left in files where the command that runs the connector finds it.
 
-Spark tells nobody why a task takes its time. Tasks on other machines find no such directory, and say it in their log only.
+Spark does not say why a task takes its time. Tasks on other machines find no such directory, and report it in their log only.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Waiting:
 
 
 def waits_because(directory: Path) -> str | None:
-    """Why somebody waits now; None when nobody does."""
+    """Why a task waits now; None when none does."""
     now = time.time()
     for file in sorted(directory.glob("[!.]*.json")):
         try:

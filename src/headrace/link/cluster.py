@@ -1,7 +1,7 @@
-"""The brokers of one cluster: who leads what, one connection to each, and patience.
+"""The brokers of one cluster: the partitions' leaders, one connection to each broker, and retries.
 
-Every piece of work is tried again while leaders move and brokers restart, until `default.api.timeout.ms` is over;
-then the last reason is given in one sentence. Nothing here is shared between threads.
+Every operation is retried while leaders move and brokers restart, until `default.api.timeout.ms` has passed; then one
+sentence gives the last reason. Nothing here is shared between threads.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _LOST_LEADER = frozenset(
 )
 
 PATIENCE_WITH_UNKNOWN = 3.0
-"""Seconds after which a topic that nobody knows is believed not to exist: one just made may still be on its way."""
+"""Seconds after which an unknown topic is taken not to exist: the metadata of a new one may still be spreading."""
 
 CONTROL_TOPICS = "__headrace_"
 """How the names of Headrace's own topics begin; like a broker's internal topics, no pattern matches them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicMetadata:
     """A topic as metadata describes it; leaders by partition, -1 where there is none."""
 
     name: str
@@ -68,10 +68,11 @@ class Cluster:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self.settings = settings
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, TopicMetadata] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
         self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
+        self._coordinator_ids: dict[tuple[int, str], int] = {}
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -80,18 +81,18 @@ class Cluster:
 
     # What the cluster holds.
 
-    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
-        """The topics of these names that exist, asked anew."""
+    def topics(self, names: Iterable[str]) -> dict[str, TopicMetadata]:
+        """Those of the named topics that exist, from fresh metadata."""
         return self.retry("read the cluster's metadata", lambda: self._ask_topics(list(names)))
 
-    def all_topics(self) -> dict[str, Topic]:
+    def all_topics(self) -> dict[str, TopicMetadata]:
         return self.retry("list the cluster's topics", lambda: self._ask_topics(None))
 
-    def topic(self, name: str) -> Topic:
-        """One topic, from memory where it is known; UNKNOWN_TOPIC_OR_PARTITION where it is not there."""
+    def topic(self, name: str) -> TopicMetadata:
+        """One topic, from the cache if known; UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
         return self.retry(f"find the topic {name!r}", lambda: self._topic(name))
 
-    def _topic(self, name: str) -> Topic:
+    def _topic(self, name: str) -> TopicMetadata:
         found = self._topics.get(name) or self._ask_topics([name]).get(name)
         if found is None:
             raise KafkaError(
@@ -100,7 +101,7 @@ class Cluster:
             )
         return found
 
-    def _ask_topics(self, names: list[str] | None) -> dict[str, Topic]:
+    def _ask_topics(self, names: list[str] | None) -> dict[str, TopicMetadata]:
         request = MetadataRequest(
             None if names is None else [MetadataRequestTopic(name=name) for name in names],
             allow_auto_topic_creation=False,
@@ -118,7 +119,7 @@ class Cluster:
                 continue
             if code and not (code == ErrorCode.LEADER_NOT_AVAILABLE and topic.partitions):
                 raise KafkaError(code, f"The topic {name!r} cannot be used: {code.name}.")
-            found[name] = self._topics[name] = Topic(
+            found[name] = self._topics[name] = TopicMetadata(
                 name,
                 topic.topic_id,
                 {entry.partition_index: entry.leader_id for entry in topic.partitions},
@@ -145,8 +146,8 @@ class Cluster:
                 reasons.append(str(error))
         raise BrokerUnavailable("; ".join(reasons) or "no broker is named")
 
-    def leaders_of(self, name: str) -> Topic | None:
-        """A topic as it is led now, asked once; None where it is not there, or not for this user to see."""
+    def leaders_of(self, name: str) -> TopicMetadata | None:
+        """A topic with its current leaders, requested once; None if it does not exist or this user may not see it."""
         try:
             return self._ask_topics([name]).get(name)
         except KafkaError as error:
@@ -190,7 +191,7 @@ class Cluster:
         return self.connection(address)
 
     def forget(self, topic: str) -> None:
-        """Ask again who leads this topic the next time somebody needs to know."""
+        """Refresh the topic's leaders before they are next used."""
         self._topics.pop(topic, None)
 
     def by_leader(self, partitions: Iterable[tuple[str, int]]) -> dict[Connection, list[tuple[str, int]]]:
@@ -214,7 +215,12 @@ class Cluster:
                 code = ErrorCode(answer.error_code)
                 raise KafkaError(code, answer.error_message or code.name)
             address = self._coordinators[kind, key] = (answer.host, answer.port)
+            self._coordinator_ids[kind, key] = answer.node_id
         return self.connection(address)
+
+    def coordinator_id(self, kind: int, key: str) -> int:
+        """The id of the broker that `coordinator` last found."""
+        return self._coordinator_ids[kind, key]
 
     def call_coordinator(
         self,
@@ -224,7 +230,7 @@ class Cluster:
         failed: Callable[[R], int],
         patience: float | None = None,
     ) -> R:
-        """Ask the coordinator and ask again while it moves or loads; `failed` finds the error code in a reply."""
+        """Ask the coordinator, retrying while it moves or loads; `failed` finds the error code in a reply."""
 
         def ask() -> R:
             answer = self.coordinator(kind, key).call(request)
@@ -238,7 +244,7 @@ class Cluster:
 
         return self.retry(f"ask the coordinator of {key!r}", ask, forget, patience)
 
-    # Patience.
+    # Retries.
 
     def retry(
         self,
@@ -247,7 +253,7 @@ class Cluster:
         forget: Callable[[], None] | None = None,
         patience: float | None = None,
     ) -> T:
-        """`action`'s result, however often it takes within the time allowed. `what` completes "Could not …"."""
+        """`action`'s result, with retries until the timeout. `what` completes "Could not …"."""
         allowed = self.settings.api_timeout if patience is None else patience
         deadline = time.monotonic() + allowed
         pause = self.settings.retry_backoff
@@ -260,7 +266,7 @@ class Cluster:
                     raise
                 now = time.monotonic()
                 if isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    # Counted from the first such answer: before it, brokers may have been away for long.
+                    # Counted from the first such answer: before that, brokers may have been unavailable for long.
                     unknown_since = now if unknown_since is None else unknown_since
                     if now + pause > min(deadline, unknown_since + PATIENCE_WITH_UNKNOWN):
                         raise

@@ -144,7 +144,7 @@ def load(file: Path) -> Contexts:
 @contextmanager
 def changing(file: Path) -> Iterator[Contexts]:
     """The contexts to change; they are written when the block ends without an error."""
-    file = Path(os.path.realpath(file))  # a link, as those who keep such files elsewhere have it, stays one
+    file = Path(os.path.realpath(file))  # a symlink, as dotfile managers make it, stays a symlink
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(file.with_name(f".{file.name}.lock"), "a") as lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SettingsError(ValueError):
-    """A setting that cannot be used as it stands; the message is a sentence that says what to write instead."""
+    """An unusable setting; the message is a sentence that says what to write instead."""
 
 
 class BrokerUnavailable(ConnectionError):

@@ -262,7 +262,7 @@ def fate_of(name: str) -> Fate | None:
 
 
 def known_names(own: Collection[str] = ()) -> set[str]:
-    """Names worth offering in the place of one that librdkafka does not know."""
+    """Names to suggest instead of one that librdkafka does not know."""
     return {
         *own,
         *_LIBRDKAFKAS,

@@ -69,7 +69,7 @@ def login(jaas: str, given: Given) -> dict[str, str]:
     mechanism = given.settings.get("sasl.mechanism", given.settings.get("sasl.mechanisms", "")).upper()
     names = _JAAS_NAMES.get(module)
     if names is None and mechanism in _BY_PASSWORD:
-        names = _JAAS_NAMES["PlainLoginModule"]  # somebody's own module, with the options of Kafka's
+        names = _JAAS_NAMES["PlainLoginModule"]  # a custom module with the options of Kafka's
     if names is None:
         raise SettingsError(
             f"{given.named('sasl.jaas.config')} names the login module {module}, which is Java code; "
@@ -116,7 +116,7 @@ def key_store(store: str, given: Given) -> dict[str, str]:
 
 
 def _store_type(store: str, given: str | None, otherwise: str) -> str:
-    """What the user says; else what the file holds; else, if it cannot be read, what its name suggests."""
+    """The type that the user gives; else that of the file's contents; else, if it cannot be read, of its name."""
     if given is not None:
         return given.strip().upper()
     try:
@@ -167,7 +167,7 @@ def assignors(value: str, given: Given) -> dict[str, str]:
 
 
 def check_assignors(strategy: str) -> None:
-    """A member offers either eager or cooperative assignors. For consumers only: nobody else reads the setting."""
+    """A member offers either eager or cooperative assignors. For consumers only: producers do not read the setting."""
     names = set(filter(None, strategy.split(",")))
     if "cooperative-sticky" in names and len(names) > 1:
         raise SettingsError(

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _OWN = frozenset({"default.api.timeout.ms", "partition.assignment.strategy", "partitioner.class"})
-"""Read here, or none of a connection's business."""
+"""Settings that are read here, or that a connection does not need."""
 _VERBATIM = ("password", "username", "jaas.config", ".key", ".pem", ".certificates", ".chain", "secret")
 
 
@@ -34,7 +34,7 @@ class KafkaSettings:
     login: AnyLogin | None = None
     request_timeout: float = 30.0
     api_timeout: float = 60.0
-    """How long one piece of work is tried again while brokers come and go (default.api.timeout.ms)."""
+    """How long one operation is retried while brokers come and go (default.api.timeout.ms)."""
     retry_backoff: float = 0.1
     retry_backoff_max: float = 1.0
     rack: str = ""
@@ -110,7 +110,7 @@ class _Reader:
             raise SettingsError(f"Option '{self.prefix}bootstrap.servers' must be specified for {purpose}")
         servers = []
         for entry in filter(None, (part.strip() for part in text.split(","))):
-            # The Java client passes over a protocol, too.
+            # The Java client ignores a protocol, too.
             host, _, port = entry.rpartition("://")[2].rpartition(":")
             if not host or not port.isdigit() or not 0 < int(port) < 65536:
                 raise SettingsError(

@@ -21,7 +21,7 @@ class Tls:
     check_certificate: bool = True
 
     def context(self) -> ssl.SSLContext:
-        """OSError for a file that is not there or holds something else."""
+        """OSError for a file that is missing or invalid."""
         context = ssl.create_default_context(cafile=self.authorities, cadata=self.authorities_text)
         context.check_hostname = self.check_hostname and self.check_certificate
         if not self.check_certificate:

@@ -33,7 +33,7 @@ class Checkpoints:
         return f"{self._home}/_checkpoints/{step.target.name}/{step.name}/0"
 
     def problem(self, step: Step) -> str | None:
-        """Why a flow cannot go on from its checkpoint, and what to do; None when it can or has none."""
+        """Why a flow cannot continue from its checkpoint, and what to do; None when it can or has none."""
         try:
             before = self._note(step)
         except Damaged as damaged:
@@ -103,7 +103,7 @@ class Checkpoints:
 
     def _read(self, step: Step, file: str) -> Any:
         """What a file of the checkpoint holds as JSON; None when it is not there, Damaged when its content is not
-        what was written. Storage that does not answer proves nothing about the file, so nobody is told to delete it."""
+        what was written. Storage that does not answer proves nothing about the file, so no message says to delete it."""
         try:
             system, path = self._place(f"{self.location(step)}/{file}")
             if not system.exists(path):

@@ -1,4 +1,4 @@
-"""A topic as the rest of a pipeline knows it: what was declared, and whom to ask for its rows (see topics.py)."""
+"""A topic as the rest of a pipeline knows it: what was declared, and what provides its rows (see topics.py)."""
 
 from __future__ import annotations
 

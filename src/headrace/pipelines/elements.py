@@ -53,7 +53,7 @@ class TopicView(TemporaryView):
 def declare(topic: DeclaredTopic) -> None:
     """Make a topic with a declared schema known by name.
 
-    Spark's own runner calls the view's function at once, when nobody knows yet whether a flow will write the topic or
+    Spark's own runner calls the view's function at once, when it is not known yet whether a flow will write the topic or
     read it, so this one does not see to the dead letters.
     """
     if not topic.has_declared_schema:

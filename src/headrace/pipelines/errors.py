@@ -12,7 +12,7 @@ class PipelineError(StreamingError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLine:
     """A line of the user's project."""
 
     file: str
@@ -24,10 +24,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to mend before the pipeline can run."""
+    """One thing to fix before the pipeline can run."""
 
     sentence: str
-    place: Place | None = None
+    place: SourceLine | None = None
 
     def __str__(self) -> str:
         return self.sentence if self.place is None else f"{self.place}: {self.sentence}"

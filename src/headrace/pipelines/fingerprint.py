@@ -1,6 +1,6 @@
 """What a checkpoint depends on: a query's sources and the shape of its state, in words a person can compare.
 
-Spark refuses, or worse ignores, some changes of a query against its checkpoint; these are told beforehand.
+Spark refuses, or worse ignores, some changes of a query against its checkpoint; these are reported beforehand.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def fingerprint(rows: DataFrame) -> Fingerprint:
 
 
 def difference(before: Fingerprint, now: Fingerprint) -> str | None:
-    """Why a query cannot go on from a checkpoint; None when it can."""
+    """Why a query cannot continue from a checkpoint; None when it can."""
     if before["sources"] != now["sources"]:
         return f"it reads {_list(now['sources'])} now, and read {_list(before['sources'])} before"
     if before["state"] != now["state"]:

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from headrace.pipelines import sql
 from headrace.pipelines.declared import DeclaredTopic
 from headrace.pipelines.elements import PatientRegistry, TopicFlow, TopicView
-from headrace.pipelines.errors import Place, Problem
+from headrace.pipelines.errors import Problem, SourceLine
 from headrace.pipelines.project import Project
 from headrace.pipelines.spark_errors import sentence
 
@@ -108,20 +108,20 @@ class Graph(PatientRegistry):
         with graph_element_registration_context(self):
             yield
 
-    def place(self, location: SourceCodeLocation) -> Place:
-        return Place(self._relative(location.filename), location.line_number)
+    def place(self, location: SourceCodeLocation) -> SourceLine:
+        return SourceLine(self._relative(location.filename), location.line_number)
 
-    def place_of(self, error: BaseException) -> Place | None:
+    def place_of(self, error: BaseException) -> SourceLine | None:
         """The innermost line of the user's own files that an error went through; SQL leaves it as a note."""
         for note in getattr(error, "__notes__", ()):
             file, _, line = note.rpartition(":")
             if file.endswith(".sql") and line.isdecimal():
-                return Place(self._relative(file), int(line))
+                return SourceLine(self._relative(file), int(line))
         root, found, trace = str(self.project.root), None, error.__traceback__
         while trace is not None:
             file = trace.tb_frame.f_code.co_filename
             if file.startswith(root + os.sep) and f"{os.sep}.venv{os.sep}" not in file:
-                found = Place(self._relative(file), trace.tb_lineno)
+                found = SourceLine(self._relative(file), trace.tb_lineno)
             trace = trace.tb_next
         return found
 
@@ -131,7 +131,7 @@ class Graph(PatientRegistry):
             self.register_sql(file.read_text(), Path(name))
             return
         if file.suffix != ".py":
-            self.problems.append(Problem("Only .py and .sql files define a pipeline.", Place(name)))
+            self.problems.append(Problem("Only .py and .sql files define a pipeline.", SourceLine(name)))
             return
         spec = importlib.util.spec_from_file_location(file.stem, str(file))
         assert spec is not None
@@ -141,9 +141,9 @@ class Graph(PatientRegistry):
         try:
             spec.loader.exec_module(module)
         except SyntaxError as error:
-            self.problems.append(Problem(f"{error.msg}.", Place(name, error.lineno)))
+            self.problems.append(Problem(f"{error.msg}.", SourceLine(name, error.lineno)))
         except Exception as error:
-            self.problems.append(Problem(sentence(error), self.place_of(error) or Place(name)))
+            self.problems.append(Problem(sentence(error), self.place_of(error) or SourceLine(name)))
 
     def _problem(self, text: str, location: SourceCodeLocation) -> None:
         self.problems.append(Problem(text, self.place(location)))

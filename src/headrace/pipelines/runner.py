@@ -1,7 +1,7 @@
 """Runs the flows of a project as Spark queries until they are done or stopped.
 
 The runner owns the queries: it starts them over their checkpoints, starts one again when the cluster was away for
-a while, and ends all of them when one cannot go on.
+a while, and ends all of them when one cannot continue.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from headrace.streaming.starts import Starts, is_starting
 
 
 class FlowFailed(PipelineError):
-    """A flow cannot go on, and with it the pipeline."""
+    """A flow cannot continue, and neither can the pipeline."""
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Runner:
         return [flight.status for flight in self.flights]
 
     def turn(self) -> bool:
-        """Look after every flow once; false when all are done. Raises FlowFailed when one cannot go on."""
+        """Look after every flow once; false when all are done. Raises FlowFailed when one cannot continue."""
         for flight in self.flights:
             if not flight.is_done:
                 self._look_after(flight)

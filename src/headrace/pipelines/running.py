@@ -34,7 +34,7 @@ def run(
     ``client`` further client settings by Kafka's names. ``once`` processes what is there now and ends; batches start every
     ``interval`` seconds, and materialized views are computed every ``refresh`` seconds. The flows in ``reset`` begin anew.
     ``version`` and ``start`` are those of a replay. Spark is started on ``master`` with ``settings``; a session that the
-    program has already is used as it is.
+    program already has is used unchanged.
 
     Raises ProjectBroken, with all problems, for a project that cannot run, and another StreamingError or ClientError for
     what keeps it from starting.

@@ -11,7 +11,7 @@ from pyspark.pipelines.output import MaterializedView, Output, StreamingTable, T
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import DataFrame, SparkSession
 
-from headrace.pipelines.errors import Place, Problem
+from headrace.pipelines.errors import Problem, SourceLine
 from headrace.pipelines.spark_errors import sentence
 
 Elements = tuple[list[Output], list[Flow], list[Problem]]
@@ -26,14 +26,14 @@ def elements(spark: SparkSession, text: str, file: str) -> Elements:
         try:
             output, flow = _element(spark, statement, location)
         except ParseException as error:
-            problems.append(Problem(sentence(error), Place(file, line + line_of(error) - 1)))
+            problems.append(Problem(sentence(error), SourceLine(file, line + line_of(error) - 1)))
             continue
         if output is None and flow is None:
             problems.append(
                 Problem(
                     "This statement defines nothing: a pipeline's SQL has CREATE STREAMING TABLE, MATERIALIZED VIEW, "
                     "TEMPORARY VIEW and FLOW.",
-                    Place(file, line),
+                    SourceLine(file, line),
                 )
             )
         outputs += [output] if output is not None else []
@@ -129,7 +129,7 @@ def _element(
 def _flow(
     spark: SparkSession, name: str, target: str, query: str, statement: str, location: SourceCodeLocation
 ) -> Flow:
-    """A flow of a query, whose mistakes are told with their line in the file."""
+    """A flow of a query, whose errors are reported with their line in the file."""
     assert location.line_number is not None
     first = location.line_number + statement.count("\n", 0, statement.rfind(query))
 
@@ -137,7 +137,7 @@ def _flow(
         try:
             return spark.sql(query)
         except AnalysisException as error:
-            error.add_note(str(Place(location.filename, first + line_of(error) - 1)))
+            error.add_note(str(SourceLine(location.filename, first + line_of(error) - 1)))
             raise
 
     return Flow(name, target, {}, location, ask)

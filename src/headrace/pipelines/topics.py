@@ -211,7 +211,7 @@ class Topic(DeclaredTopic):
             understood = expectations.or_fail(understood, F.col("_error"))
         elif (
             self._flows and observation is not None
-        ):  # nobody writes letters of what a flow of this pipeline writes
+        ):  # no dead letters are written of what a flow of this pipeline writes
             lost = F.count_if(~understood).alias("drop what cannot be decoded")
             decoded = decoded.observe(f"{observation}-decoded", lost)
         rows = decoded.where(understood).select("_row.*", RECORD)
@@ -325,10 +325,10 @@ def table(
     return made
 
 
-def _dead_letter_topic(name: str, wish: bool | str, expect: Sequence[Expectation]) -> str | None:
-    if isinstance(wish, str):
-        return wish
-    if wish:
+def _dead_letter_topic(name: str, chosen: bool | str, expect: Sequence[Expectation]) -> str | None:
+    if isinstance(chosen, str):
+        return chosen
+    if chosen:
         return name + SUFFIX
     if unsendable := expectations.of_kind(expect, "dead_letter"):
         raise PipelineError(

@@ -1,5 +1,5 @@
-"""Takes over topics that Apache Kafka (or another Headrace) wrote: its partition folders are copied into the data
-directory of a stopped broker and entered into the cluster's facts with the ids and leader epochs they have.
+"""Takes over topics that Apache Kafka (or another Headrace) wrote: its partition folders are copied into the data directory
+of a stopped broker and added to the cluster's metadata with the ids and leader epochs they have.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _copy(partitions: Mapping[int, Path], target: Path, topic: str, progress: Pr
 
 
 def _expect_gaps(target: Path, topics: Mapping[str, Mapping[int, Path]]) -> None:
-    """Whether the records were compacted where they come from, nobody says: gaps in them are no damage."""
+    """It is unknown whether the source log was compacted, so gaps in it are not treated as damage."""
     files = Files()
     known = read_checkpoint(files, str(target), CLEANER)
     adopted = {(topic, index): 0 for topic, partitions in topics.items() for index in partitions}
@@ -160,7 +160,7 @@ def _expect_gaps(target: Path, topics: Mapping[str, Mapping[int, Path]]) -> None
 
 
 def _recover(config: BrokerConfig, target: Path, topics: Mapping[str, Mapping[int, Path]]) -> None:
-    """Check every batch, whatever the clean-stop mark of this data directory says: it is not about these."""
+    """Check every batch: the clean-stop mark of this data directory does not cover copied logs."""
     environment = Environment(Files(), SystemClock())
     settings = LogConfig.of(config.topic_config({}))
     for topic, partitions in topics.items():

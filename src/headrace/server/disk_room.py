@@ -1,8 +1,9 @@
-"""Tells the cluster when a disk of this broker is full, and when there is room again.
+"""Reports to the cluster when this broker's disk is full, and when there is room again.
 
-A leader without room cannot acknowledge anything, so the controller moves leadership away until there is room. A data directory
-counts as full from the first write that finds no room until a probe finds some: more than one record, or the broker would
-be back too early. A broker with several directories is full when all of them are; while one has room, it goes on leading.
+A leader without room cannot acknowledge anything, so the controller moves leadership away until there is room. A data
+directory counts as full from the first write that finds no room until a probe finds some: more than one record needs, or the
+broker would be back too early. A broker with several directories is full when all of them are; while one has room, it
+continues to lead.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PROBE_SECONDS = 2.0
 PROBE_BYTES = 2 * 1024 * 1024
 PROBE_NAME = "headrace.room"
 
-Tell = Callable[[bool], Awaitable[None]]
+Report = Callable[[bool], Awaitable[None]]
 
 
 class DiskRoom:
@@ -35,16 +36,16 @@ class DiskRoom:
         directories: Collection[str],
         executor: Executor,
         clock: Clock,
-        tell: Tell,
+        report: Report,
     ) -> None:
-        """`tell` notes in the store whether this broker's disk is full, which it is when all its data directories are."""
+        """`report` notes in the store whether this broker's disk is full, which it is when all its data directories are."""
         self._environment = environment
         self._directories = frozenset(directories)
         self._known_full: frozenset[str] = frozenset()
         self._executor = executor
         self._clock = clock
-        self._tell = tell
-        self._told_full = False
+        self._report = report
+        self._reported_full = False
 
     async def run(self) -> None:
         while True:
@@ -64,15 +65,15 @@ class DiskRoom:
                 full.discard(directory)
         self._known_full = frozenset(full)
         no_room = self._directories <= full
-        if no_room is not self._told_full:
-            await self._tell(no_room)
-            self._told_full = no_room
+        if no_room is not self._reported_full:
+            await self._report(no_room)
+            self._reported_full = no_room
             if not no_room:
                 log.info("there is room again on the disk of this broker; it may lead again")
 
 
 def _has_room(files: Files, directory: str) -> bool:
-    """Whether a file of some size can be written; it has no name while that is found out, so that none is left behind."""
+    """Whether a file of some size can be written; it is unlinked first, so that none is left behind."""
     path = os.path.join(directory, PROBE_NAME)
     try:
         handle = files.open(path, writable=True, create=True)

@@ -22,7 +22,7 @@ class DiskThreads(Executor):
         return self._pool.submit(fn, *args, **kwargs)
 
     def resize(self, count: int) -> None:
-        """The new threads take what comes from now on; the old ones finish what they have and end."""
+        """The new threads take work submitted from now on; the old ones finish their work and end."""
         if count != self.count:
             old, self._pool, self.count = self._pool, _pool(count), count
             old.shutdown(wait=False)

@@ -29,15 +29,15 @@ class Identity:
     cluster_id: str | None
     """None before the broker first joined a cluster."""
     directory_id: str
-    """Of the first directory: two lives of one broker have the same, two brokers never."""
+    """The id of the first directory: it identifies the broker across restarts."""
     new: bool
-    """A data directory is empty: whatever this broker held before, it does not any more."""
+    """A data directory is empty, so data that this broker held before is lost."""
     rebooted: bool = False
-    """The machine was started anew since this broker last started: what was not on disk is gone."""
+    """The machine rebooted since this broker last started: data that was not synced is lost."""
     previous_epoch: int = -1
     """The oldest epoch in which this broker last used one of the directories; -1 when one does not say."""
 
-    def doubts(self, broker_epoch: int) -> str | None:
+    def reason_to_doubt_metadata(self, broker_epoch: int) -> str | None:
         """Why the metadata may be missing topics that the directories hold; None when there is no reason to think so."""
         if self.cluster_id is None or self.previous_epoch < 0:
             return "a data directory was not used by this cluster before"
@@ -47,7 +47,7 @@ class Identity:
 
 
 def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
-    """What the data directories say, and the settings where they say nothing; StartError when they disagree."""
+    """The identity in the data directories, or the one in the settings for new ones; StartError when they disagree."""
     broker_id, cluster_id, directory_id, new = config.node_id, None, None, False
     rebooted = False
     epochs = []
@@ -55,7 +55,7 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
         meta = directory.read_meta()
         stored_id = meta.get("node.id") or meta.get("broker.id")
         if stored_id is None:
-            _refuse_a_supervisors(Path(directory.path))
+            _refuse_supervised_data(Path(directory.path))
             new = True
             continue
         if broker_id is not None and int(stored_id) != broker_id:
@@ -80,8 +80,8 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
     )
 
 
-def _refuse_a_supervisors(directory: Path) -> None:
-    """A lone broker beside the brokers of a supervisor would take the place of one of them, without its records."""
+def _refuse_supervised_data(directory: Path) -> None:
+    """A standalone broker in a supervisor's directory would replace one of its brokers, without its records."""
     brokers = sorted(path.parent.name for path in directory.glob(f"broker-*/{META}"))
     if brokers:
         raise StartError(
@@ -90,17 +90,17 @@ def _refuse_a_supervisors(directory: Path) -> None:
         )
 
 
-def refuse_a_lone_brokers(directory: Path) -> None:
-    """The brokers of a supervisor have directories of their own, and would not see the records that lie here."""
+def refuse_standalone_data(directory: Path) -> None:
+    """The brokers of a supervisor have their own directories, and would not see the records in this one."""
     if (directory / META).exists():
         raise StartError(
             f"{directory} holds the data of a broker that ran alone; move all but cluster.db into "
-            f"{directory / 'broker-1'} to go on with several, or choose another data directory."
+            f"{directory / 'broker-1'} to continue with several, or choose another data directory."
         )
 
 
 def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str, broker_epoch: int) -> None:
-    """Write down what is now certain, or refuse data of another cluster."""
+    """Write the confirmed identity to the directories, or refuse data of another cluster."""
     if identity.cluster_id not in (None, cluster_id):
         raise StartError(
             f"The data belongs to cluster {identity.cluster_id}, but the store to {cluster_id}; point the broker "
@@ -124,7 +124,7 @@ def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str, brok
 
 
 def note_registration(logs: LogManager, current_epoch: Callable[[], int]) -> None:
-    """The broker goes on in a new epoch. Where that cannot be written, its next start counts as one with an old copy.
+    """The broker has a new epoch. If that cannot be written, its next start counts as one with an old copy of the data.
 
     Runs in a thread, perhaps beside an earlier one that is late: each writes the epoch that is current at that moment.
     """
@@ -136,7 +136,7 @@ def note_registration(logs: LogManager, current_epoch: Callable[[], int]) -> Non
 
 
 def _boot_id() -> str | None:
-    """A name of the machine's present run; None where the system has none."""
+    """An id that changes with every boot of the machine; None where the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""Settings that change while the broker runs: those that act are handed on, and the log names those that do not."""
+"""Settings that change while the broker runs: those that act are passed to the engines, and the log names those that do not."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from headrace.server.disk_room import DiskRoom
 from headrace.server.disk_threads import DiskThreads
 from headrace.server.groups.attach import attach_groups
 from headrace.server.identity import Identity, StartError, confirm_identity, note_registration, read_identity
+from headrace.server.live_acls import follow_acls
 from headrace.server.live_settings import follow_settings
 from headrace.server.log.cleaner import LogCleaner
 from headrace.server.log.config import LogConfig
@@ -40,11 +41,16 @@ from headrace.server.logins import Logins
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind
+from headrace.server.quotas.addresses import AddressRates
+from headrace.server.quotas.client_quotas import ClientQuotas, client_window
+from headrace.server.quotas.follow import follow_quotas
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.replication import Replication
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.strays import settle_strays
-from headrace.server.security.authorizer import AllowAll, Authorizer
+from headrace.server.replica.turn import Turn
+from headrace.server.security.authorizer import Authorizer
+from headrace.server.security.choosing import authorizer_of
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
@@ -72,7 +78,7 @@ class Node:
         self.config = config
         self.clock = clock or SystemClock()
         self._files = files or Files()
-        self._authorizer = authorizer or AllowAll()
+        self._given_authorizer = authorizer
         self._dispatcher = dispatcher
         self._removes_strays = removes_strays
         self._disk = DiskThreads(config.integer("num.io.threads"))
@@ -96,6 +102,7 @@ class Node:
     async def _start(self) -> None:
         """Each step pushes what ends it on `_undo`, so that a later step may fail."""
         undo = self._undo
+        authorizer = self._given_authorizer or authorizer_of(self.config)
         self.logs = self._open_logs()
         self._end_logs = self._leave_logs
         undo.callback(lambda: self._end_logs())
@@ -123,13 +130,13 @@ class Node:
         undo.push_async_callback(self.cluster.stop)
         confirm_identity(self.logs, identity, self.cluster.image.cluster_id, self.cluster.broker_epoch)
         if self._removes_strays:
-            doubt = identity.doubts(self.cluster.broker_epoch)
+            doubt = identity.reason_to_doubt_metadata(self.cluster.broker_epoch)
             settle_strays(self.logs, self.cluster.image, self.broker_id, doubt)
         self.cluster.on_registered_again(
             lambda: self._disk.submit(note_registration, self.logs, lambda: self.cluster.broker_epoch)
         )
         undo.push_async_callback(replication.stop)
-        if not self.cluster.lone:
+        if not self.cluster.standalone:
             room = DiskRoom(
                 self.logs.environment,
                 [directory.path for directory in self.logs.directories],
@@ -139,7 +146,8 @@ class Node:
             )
             watching = asyncio.create_task(room.run())
             undo.callback(watching.cancel)
-        await self._serve(sockets)
+        follow_acls(self.cluster, authorizer)
+        await self._serve(sockets, authorizer)
         replication.start()
 
     def _leave_logs(self) -> None:
@@ -242,13 +250,21 @@ class Node:
         else:
             log.error("The connection limits stay as they were: %s", error)
 
-    async def _serve(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
+    async def _serve(self, sockets: list[tuple[Listener, socket.socket]], authorizer: Authorizer) -> None:
         undo = self._undo
-        self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk)
+        turn = Turn()
+        self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk, turn)
         undo.callback(self.groups.close)
         producer_ids = ProducerIds(self.cluster)
         self.transactions = attach_transactions(
-            self.config, self.clock, self.replicas, self.groups, self.peers, producer_ids.next, self._disk
+            self.config,
+            self.clock,
+            self.replicas,
+            self.groups,
+            self.peers,
+            producer_ids.next,
+            self._disk,
+            turn,
         )
         undo.callback(self.transactions.coordinator.close)
         self.engines = Engines(
@@ -263,11 +279,14 @@ class Node:
             producer_ids,
             self.groups,
             self.transactions,
-            self._authorizer,
+            turn,
+            ClientQuotas(self.config, self.clock),
+            authorizer,
         )
         config = self.cluster.config
         # From the file only. Settings of the cluster follow, and must not keep a broker from starting.
-        self.admission = Admission(ConnectionLimits.of(self.config))
+        self.admission = Admission(ConnectionLimits.of(self.config), AddressRates(client_window(self.config)))
+        follow_quotas(self.cluster, self.engines.quotas, self.admission.addresses, self._disk)
         dispatcher = self._dispatcher(self.engines)
         self.logins = Logins(self.config, self.cluster, dispatcher.dispatch, self.clock)
         undo.callback(self.logins.close)

@@ -55,7 +55,7 @@ def _raise_file_limit() -> None:
 
 
 async def _started(node: Node, stop: asyncio.Event) -> bool:
-    """Start it, unless a signal to stop comes first: it may have to wait for its cluster."""
+    """Start it, unless a stop signal comes first: it may have to wait for its cluster."""
     starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stop.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -75,8 +75,8 @@ async def _serve(node: Node, signals: StopSignals) -> None:
     if not await _started(node, stop):
         log.info("the broker was stopped before it served")
         return
-    # What was made at start-up stays: keep it out of every later collection, and collect seldom, since the
-    # hot path makes no cycles.
+    # Objects created at start-up stay: keep them out of later garbage collections, and collect rarely, since the hot
+    # path creates no cycles.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
@@ -89,8 +89,8 @@ async def _serve(node: Node, signals: StopSignals) -> None:
     )
     for name, endpoint in node.guessed_addresses.items():
         log.warning(
-            "Listener %s is open on every address, and clients are told to connect to %s:%d, this machine's name; "
-            "where that does not lead here, tell them another with --advertise HOST:PORT (advertised.listeners).",
+            "Listener %s is open on every address and advertises %s:%d, this machine's name; if clients cannot reach "
+            "that, set another with --advertise HOST:PORT (advertised.listeners).",
             name,
             *endpoint,
         )

@@ -1,7 +1,7 @@
-"""SIGTERM and SIGINT of a broker or its supervisor, heeded from the first moment on.
+"""SIGTERM and SIGINT for a broker or its supervisor, handled from the first moment on.
 
 A handler that raises is not enough before the event loop runs: the import system swallows what is raised inside some of its
-steps, and the broker would go on as if nobody had asked it to stop.
+steps, and the broker would continue as if it had not been asked to stop.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _NUMBERS = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopSignals:
-    """While entered, a signal is noted; `event` hands it to the event loop, whenever it came."""
+    """While entered, a signal is recorded; `event` passes it to the event loop, even if it arrived before."""
 
     def __init__(self) -> None:
-        self._came = False
+        self._received = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -33,14 +33,14 @@ class StopSignals:
             signal.signal(number, handler)
 
     def event(self) -> asyncio.Event:
-        """Set when a signal has come. To be called once, in the running loop."""
+        """An event that is set when a signal arrives. Call it once, in the running loop."""
         loop = asyncio.get_running_loop()
         event = asyncio.Event()
         for number in _NUMBERS:
             loop.add_signal_handler(number, event.set)
-        if self._came:
+        if self._received:
             event.set()
         return event
 
     def _note(self, *_: object) -> None:
-        self._came = True
+        self._received = True

@@ -12,7 +12,7 @@ SUPERVISOR_VARIABLE = "HEADRACE_SUPERVISOR"
 
 
 def end_with_supervisor() -> None:
-    """In a broker: take the supervisor's end for a SIGTERM. Does nothing without one."""
+    """In a broker: get SIGTERM when the supervisor ends. Does nothing without a supervisor."""
     parent = os.environ.get(SUPERVISOR_VARIABLE)
     if parent is not None:
         end_with(int(parent), signal.SIGTERM)

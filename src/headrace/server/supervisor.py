@@ -1,6 +1,6 @@
-"""Several brokers on one machine without ZooKeeper: one process each, and the store of their cluster's facts in this one.
+"""Several brokers on one machine without ZooKeeper: one process each, and the store with their cluster's metadata in this one.
 
-The supervisor starts the brokers, starts one again that died, and stops them all on SIGTERM or SIGINT. Brokers end when the
+The supervisor starts the brokers, restarts one that died, and stops them all on SIGTERM or SIGINT. Brokers end when the
 supervisor does, so nothing is left behind.
 """
 
@@ -26,7 +26,7 @@ from headrace.server.cluster.store import StoreError
 from headrace.server.cluster.store_server import StoreServer
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.listeners import Listener
-from headrace.server.identity import StartError, refuse_a_lone_brokers
+from headrace.server.identity import StartError, refuse_standalone_data
 from headrace.server.stop_signals import StopSignals
 from headrace.server.supervised import SUPERVISOR_VARIABLE
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_SOCKET_PATH = 100
 STARTS_AT_ONCE = 3
-"""How often in a row a broker that ended early is started again without a pause."""
+"""How many times in a row a broker that ended early is restarted without a pause."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
 HEALTHY_SECONDS = 10.0
 """A broker that served for so long did not end early."""
@@ -88,7 +88,7 @@ def _shifted(listeners: tuple[Listener, ...], by: int) -> str:
 
 
 @dataclass(slots=True)
-class Restarts:
+class BrokerRestarts:
     """How long to wait before a broker that ended is started again.
 
     Not at all at first, since until then its partitions lack a replica; with pauses that grow, once it keeps ending early.
@@ -129,7 +129,7 @@ class Supervisor:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; StartError when the brokers cannot start."""
         for path in self._config.log_dirs:
-            refuse_a_lone_brokers(path)
+            refuse_standalone_data(path)
         data = self._config.log_dirs[0]
         data.mkdir(parents=True, exist_ok=True)
         try:
@@ -182,13 +182,13 @@ class Supervisor:
 
     async def _keep(self, child: _Child) -> None:
         """Run a broker, again and again until the supervisor stops."""
-        restarts = Restarts()
+        restarts = BrokerRestarts()
         while True:
             code, served = await self._run_once(child)
             if self._stopping:
                 return
             if not child.ready.is_set():
-                # It never served: starting it over and over would only repeat what it has just said.
+                # It never served: restarting it would only repeat the same error.
                 if not self._failure.done():
                     self._failure.set_exception(
                         StartError(f"Broker {child.broker_id} did not start; see above.")
@@ -205,7 +205,7 @@ class Supervisor:
             *child.arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            # Ctrl-C reaches the supervisor alone, which then stops the brokers in good order.
+            # Ctrl-C reaches only the supervisor, which then stops the brokers cleanly.
             start_new_session=True,
             env={**os.environ, SUPERVISOR_VARIABLE: str(os.getpid())},
         )

@@ -27,7 +27,7 @@ T = TypeVar("T")
 @java_class("headrace.admin.PartitionState")
 @dataclass(slots=True)
 class PartitionState:
-    """One partition: who leads it, who has it, who is in step."""
+    """One partition: its leader, its replicas, its in-sync replicas."""
 
     partition: Int
     leader: Int
@@ -82,7 +82,7 @@ class BrokerState:
 @java_class("headrace.admin.ClusterHealth")
 @dataclass(slots=True)
 class ClusterHealth:
-    """Whether the cluster is well: `healthy` when every partition has a leader and all its replicas are in step."""
+    """The cluster's health: `healthy` when every partition has a leader and all its replicas are in sync."""
 
     healthy: bool
     cluster_id: str | None

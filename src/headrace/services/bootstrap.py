@@ -108,7 +108,7 @@ class Bootstrap:
         return config
 
     def refer(self, interface: type[T], **settings: Any) -> ReferenceConfig[T]:
-        """Add a reference to be got later with its `get()`; with `init=True` the start gets it, or fails."""
+        """Add a reference, created by its `get()`; with `init=True` the application's start creates it, or fails."""
         config = ReferenceConfig(interface=interface, runtime=self.runtime, **settings)
         self.references.append(config)
         return config
@@ -118,7 +118,7 @@ class Bootstrap:
         return ReferenceConfig(interface=interface, runtime=self.runtime, **settings).get()
 
     async def reference_async(self, interface: type[T], **settings: Any) -> T:
-        """A service whose every method is awaited."""
+        """A service with every method awaitable."""
         return await ReferenceConfig(interface=interface, runtime=self.runtime, **settings).get_async()
 
     # -- starting and ending -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a registry holds, for people: services, their providers and consumers, their rules and descriptions."""
+"""What a registry holds, in readable form: services, their providers and consumers, their rules and descriptions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Catalogue:
     async def _description(self, entry: ServiceEntry) -> dict[str, Any] | None:
         if self._url.protocol != "zookeeper":
             return None
-        # A report beside the registry, or where Dubbo keeps it unless told otherwise.
+        # A report beside the registry, or Dubbo's default place.
         for place in dict.fromkeys((self._url, self._url.remove("group"))):
             report = await self._runtime.report(place)
             for url in entry.urls["providers"]:

@@ -100,7 +100,7 @@ class ServiceDefinition:
         return None
 
     def _problem(self, value: object, kind: str, converts: Converts) -> str | None:
-        """What is wrong with a JSON value where a Java type is declared; None also where nobody can tell."""
+        """What is wrong with a JSON value where a Java type is declared; None also where that cannot be known."""
         base, arguments = _split(kind)
         if value is None:
             return "null is not possible for a primitive type." if base in _PRIMITIVE else None

@@ -3,50 +3,72 @@
 Parameters: side and runtime facts, then metrics, application, module, provider, protocol, service and methods; the
 later wins. Host: `DUBBO_IP_TO_BIND` → protocol → provider → this machine's address. Port: `DUBBO_PORT_TO_BIND` →
 protocol → provider → the protocol's default → a free one. `DUBBO_IP_TO_REGISTRY` and `DUBBO_PORT_TO_REGISTRY`
-say what consumers are told instead.
+replace them in what is registered.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import time
 import uuid
 from collections.abc import Sequence
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from headrace.services import points
-from headrace.services.config.settings import ArgumentConfig, MethodConfig, ProtocolConfig
+from headrace.services.config.environment import Environment
+from headrace.services.config.settings import (
+    ApplicationConfig,
+    ArgumentConfig,
+    MethodConfig,
+    MetricsConfig,
+    ModuleConfig,
+    ProtocolConfig,
+    ProviderConfig,
+)
 from headrace.services.errors import ConfigError
 from headrace.services.interface import InterfaceModel, MethodModel
 from headrace.services.net import address_towards, is_any, is_invalid_local_host, is_valid_port, local_host
+from headrace.services.release import runtime_parameters
+from headrace.services.runtime import Runtime
 from headrace.services.url import ANY, URL, is_true, to_text
-
-if TYPE_CHECKING:
-    from headrace.services.config.environment import Environment
-    from headrace.services.runtime import Runtime
-    from headrace.services.service import ServiceConfig
 
 logger = logging.getLogger("headrace.services")
 
-PROTOCOL_VERSION = "2.0.2"
-RELEASE = "2.7.3"
 _OFF = ("", "false", "0", "null", "n/a")
 
 
-def runtime_parameters() -> dict[str, str]:
-    """Facts about this process: protocol and release, when it started and which it is."""
-    return {
-        "dubbo": PROTOCOL_VERSION,
-        "release": RELEASE,
-        "headrace": version("headrace"),
-        "timestamp": str(int(time.time() * 1000)),
-        "pid": str(os.getpid()),
-    }
+class OfferedService(Protocol):
+    """What the URL of a service is made from; `ServiceConfig` has it."""
+
+    @property
+    def metrics(self) -> MetricsConfig | None: ...
+
+    @property
+    def application(self) -> ApplicationConfig | None: ...
+
+    @property
+    def module(self) -> ModuleConfig | None: ...
+
+    @property
+    def provider(self) -> ProviderConfig | None: ...
+
+    @property
+    def methods(self) -> Sequence[MethodConfig]: ...
+
+    @property
+    def model(self) -> InterfaceModel: ...
+
+    @property
+    def is_generic(self) -> bool: ...
+
+    @property
+    def runtime(self) -> Runtime: ...
+
+    def full_path(self, protocol: ProtocolConfig) -> str: ...
+
+    def append_parameters(self, parameters: dict[str, str]) -> None: ...
 
 
-def provider_url(service: ServiceConfig[Any], protocol: ProtocolConfig, registries: Sequence[URL]) -> URL:
+def provider_url(service: OfferedService, protocol: ProtocolConfig, registries: Sequence[URL]) -> URL:
     """The URL of one service over one protocol."""
     parameters = {"side": "provider", **runtime_parameters()}
     for config in (service.metrics, service.application, service.module, service.provider, protocol, service):
@@ -147,7 +169,7 @@ def _from_system(environment: Environment, protocol: str, key: str) -> str | Non
 
 
 def _find_host(
-    service: ServiceConfig[Any],
+    service: OfferedService,
     protocol: ProtocolConfig,
     registries: Sequence[URL],
     parameters: dict[str, str],
@@ -168,14 +190,14 @@ def _find_host(
     assert bind is not None
     parameters["bind.ip"] = bind
     parameters["anyhost"] = to_text(anyhost)
-    told = _from_system(environment, name, "DUBBO_IP_TO_REGISTRY")
-    if told is not None and is_any(told):
-        raise ConfigError(f"DUBBO_IP_TO_REGISTRY={told} is not an address consumers could use")
-    return told or bind
+    advertised = _from_system(environment, name, "DUBBO_IP_TO_REGISTRY")
+    if advertised is not None and is_any(advertised):
+        raise ConfigError(f"DUBBO_IP_TO_REGISTRY={advertised} is not an address consumers could use")
+    return advertised or bind
 
 
 def _find_port(
-    service: ServiceConfig[Any], protocol: ProtocolConfig, name: str, parameters: dict[str, str]
+    service: OfferedService, protocol: ProtocolConfig, name: str, parameters: dict[str, str]
 ) -> int:
     runtime = service.runtime
     port = _system_port(runtime, name, "DUBBO_PORT_TO_BIND")

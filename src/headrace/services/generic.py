@@ -60,7 +60,7 @@ def _generalize(value: object, seen: dict[int, object]) -> object:
         return value.name
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
-    if id(value) in seen:  # what refers back to itself goes on doing so
+    if id(value) in seen:  # circular references stay circular
         return seen[id(value)]
     if isinstance(value, set | frozenset):
         members = [_generalize(item, seen) for item in value]

@@ -2,7 +2,7 @@
 
 `Invoker.invoke` returns a Result for whatever the implementation did and raises RpcException when the call could
 not be made. An invoker that never waits says so with `suspends = False` and may be run without a task of its own;
-one that has nothing to do with a call hands on the coroutine of the next, without one of its own.
+one that does nothing with a call returns the next invoker's coroutine instead of wrapping it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.services.errors import RpcException
 from headrace.services.interface import InterfaceModel, MethodModel
 from headrace.services.invocation import Invocation, Result
 from headrace.services.pool import PoolExhaustedError, WorkerPool
 from headrace.services.url import URL
-
-if TYPE_CHECKING:
-    from headrace.services.service import ServiceConfig
 
 
 class Invoker(ABC):
@@ -44,7 +41,7 @@ class Invoker(ABC):
         return True
 
     async def destroy(self) -> None:  # noqa: B027  most hold nothing
-        """Let go of what the invoker holds; calls under way finish."""
+        """Release what the invoker holds; calls under way finish."""
 
     def __repr__(self) -> str:
         return f"{self.interface.name} -> {self.url}"
@@ -129,11 +126,3 @@ class ServiceInvoker(Invoker):
         return RpcException(
             f"Failed to invoke remote proxy method {invocation.method_name} to {self.url}, cause: {cause}"
         )
-
-
-class ProviderMetadataInvoker(WrappedInvoker):
-    """Carries the service's whole description beside the invoker, for whoever exports it."""
-
-    def __init__(self, inner: Invoker, metadata: ServiceConfig[Any]) -> None:
-        super().__init__(inner)
-        self.metadata = metadata

@@ -8,8 +8,8 @@ from headrace.services.extension import ExtensionPoint
 
 if TYPE_CHECKING:
     from headrace.services.cluster.configurator import ConfiguratorFactory
+    from headrace.services.cluster.directory_base import ClusterFactory
     from headrace.services.cluster.loadbalance import LoadBalanceFactory
-    from headrace.services.cluster.strategies import ClusterFactory
     from headrace.services.filters.base import Filter
     from headrace.services.metadata import MetadataReportFactory
     from headrace.services.protocols.base import ProtocolFactory

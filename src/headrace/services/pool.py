@@ -89,7 +89,7 @@ class WorkerPool:
             del work, future, context, function, arguments, outcome, error
             try:
                 self._loop.call_soon_threadsafe(self._deliver)
-            except RuntimeError:  # the loop is closed: nobody waits any more
+            except RuntimeError:  # the loop is closed, so no call is waiting
                 return
 
     def _deliver(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 from headrace.services import context
 from headrace.services.interface import InterfaceModel, MethodModel
@@ -18,8 +18,18 @@ from headrace.services.invoker import Invoker, ServiceInvoker
 from headrace.services.pool import WorkerPool
 from headrace.services.url import URL
 
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
+T = TypeVar("T")
+
+
+class ServiceLoop(Protocol):
+    """The event loop that calls are made on, from any thread; an application's `Runtime` has it."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T: ...
+
+    async def run_async(self, work: Coroutine[Any, Any, T]) -> T: ...
 
 
 class ProxyFactory(ABC):
@@ -32,7 +42,7 @@ class ProxyFactory(ABC):
         """An invoker that calls `ref`."""
 
     @abstractmethod
-    def get_proxy(self, invoker: Invoker, runtime: Runtime, *, asynchronous: bool) -> Any:
+    def get_proxy(self, invoker: Invoker, runtime: ServiceLoop, *, asynchronous: bool) -> Any:
         """An object with the interface's methods that calls `invoker`."""
 
 
@@ -47,7 +57,7 @@ class PythonProxyFactory(ProxyFactory):
         )
         return ServiceInvoker(ref, interface, url, pool, direct=exported.get("dispatcher") == "direct")
 
-    def get_proxy(self, invoker: Invoker, runtime: Runtime, *, asynchronous: bool) -> Any:
+    def get_proxy(self, invoker: Invoker, runtime: ServiceLoop, *, asynchronous: bool) -> Any:
         interface = invoker.interface
         caller = _Caller(invoker, runtime)
         methods: dict[str, Any] = {}
@@ -70,7 +80,7 @@ class PythonProxyFactory(ProxyFactory):
 class _Caller:
     """Makes calls through one invoker on behalf of a proxy."""
 
-    def __init__(self, invoker: Invoker, runtime: Runtime) -> None:
+    def __init__(self, invoker: Invoker, runtime: ServiceLoop) -> None:
         self.invoker = invoker
         self.runtime = runtime
 

@@ -24,13 +24,14 @@ from headrace.services.config.complete import (
 )
 from headrace.services.config.settings import ConsumerConfig, ConsumerSettings, MethodConfig
 from headrace.services.errors import ConfigError, RpcCode, RpcException, ServicesError
-from headrace.services.export_url import append_methods, method_names, runtime_parameters
+from headrace.services.export_url import append_methods, method_names
 from headrace.services.generic import GenericService
 from headrace.services.interface import InterfaceModel, describe, interface_name
 from headrace.services.invoker import Invoker
 from headrace.services.models import ConsumerModel
 from headrace.services.net import is_any, local_host
 from headrace.services.protocols.injvm import InjvmProtocol
+from headrace.services.release import runtime_parameters
 from headrace.services.runtime import Runtime, default_runtime
 from headrace.services.url import LOCALHOST, URL, build_key, encode, is_true, to_query, to_text
 
@@ -136,7 +137,7 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
         return cast(GenericService, self.runtime.run(self._get(asynchronous=False)))
 
     def destroy(self) -> None:
-        """Let go of the service: unsubscribe, finish calls under way, close."""
+        """Release the service: unsubscribe, finish calls under way, close."""
         self.runtime.run(self._destroy())
 
     async def destroy_async(self) -> None:
@@ -181,10 +182,10 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
                 config.append_parameters(parameters)
         parameters["interface"] = self.model.name
         append_methods(parameters, self.methods, self.model)
-        told = self.runtime.environment.system("DUBBO_IP_TO_REGISTRY")
-        if told is not None and is_any(told):
-            raise ConfigError(f"DUBBO_IP_TO_REGISTRY={told} is not an address others could use")
-        parameters["register.ip"] = told or local_host()
+        advertised = self.runtime.environment.system("DUBBO_IP_TO_REGISTRY")
+        if advertised is not None and is_any(advertised):
+            raise ConfigError(f"DUBBO_IP_TO_REGISTRY={advertised} is not an address others could use")
+        parameters["register.ip"] = advertised or local_host()
         return parameters
 
     async def _create(self) -> Invoker:
@@ -214,7 +215,7 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
 
     @property
     def _where(self) -> str:
-        """Where the service was looked for, for people."""
+        """Where the service was looked for, as a message says it."""
         if self.url:
             return f"at {self.url}"
         return (

@@ -1,4 +1,4 @@
-"""One application's services at work: its event loop, global settings, protocols, registries and models.
+"""What one application's services share at run time: its event loop, global settings, protocols, registries and models.
 
 Everything that must exist once per application lives here and has no other owner. The loop is a thread of ours
 unless the application lends its own with `attach`; blocking calls hand their work to it with `run`.
@@ -141,7 +141,7 @@ class Runtime:
         return task
 
     def warn(self, groups: Iterable[Iterable[str]]) -> None:
-        """Log what settings have to say, each sentence once."""
+        """Log the settings' warnings, each once."""
         for sentence in dict.fromkeys(itertools.chain.from_iterable(groups)):
             if sentence not in self._warned:
                 self._warned.add(sentence)
@@ -170,7 +170,7 @@ class Runtime:
         return invoker if url.protocol == "registry" else build_chain(invoker, "consumer")
 
     async def registry(self, url: URL) -> Registry:
-        """The registry at a URL, connected on first use and shared by all who name it."""
+        """The registry at a URL, connected on first use and shared by all services that name it."""
         key = f"{url.identity}?group={url.get('group')}"
         async with self._connecting:
             if key not in self._registries:
@@ -180,7 +180,7 @@ class Runtime:
         return self._registries[key]
 
     async def report(self, url: URL) -> MetadataReport:
-        """The metadata report at a URL, likewise."""
+        """The metadata report at a URL, connected and shared in the same way."""
         key = f"{url.identity}?group={url.get('group')}"
         async with self._connecting:
             if key not in self._metadata_reports:
@@ -226,7 +226,7 @@ class Runtime:
         return int(text)
 
     def stay_for(self, wait_ms: int | None) -> None:
-        """A service's own wish, from its provider's `wait` or its application's `shutwait`; the longest counts."""
+        """What a service asks for with its provider's `wait` or its application's `shutwait`; the longest counts."""
         if wait_ms is not None:
             self._stay_ms = max(wait_ms, self._stay_ms or 0)
 
@@ -243,7 +243,7 @@ class Runtime:
             self._leave_loop()
 
     def _leave_loop(self) -> None:
-        """End the thread of our own loop; a loop that was lent goes on."""
+        """End the thread of our own loop; an attached loop keeps running."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None

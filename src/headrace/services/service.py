@@ -24,12 +24,13 @@ from headrace.services.config.complete import (
 )
 from headrace.services.config.settings import MethodConfig, ProtocolConfig, ProviderConfig, ProviderSettings
 from headrace.services.errors import ConfigError, ServicesError
-from headrace.services.export_url import argument_mistakes, provider_url, runtime_parameters
+from headrace.services.export_url import argument_mistakes, provider_url
 from headrace.services.generic import GenericService
 from headrace.services.interface import InterfaceModel, describe, interface_name
-from headrace.services.invoker import Invoker, ProviderMetadataInvoker
+from headrace.services.invoker import Invoker, WrappedInvoker
 from headrace.services.models import ProviderModel
 from headrace.services.protocols.base import Exporter
+from headrace.services.release import runtime_parameters
 from headrace.services.runtime import Runtime, default_runtime
 from headrace.services.url import LOCALHOST, URL
 
@@ -188,7 +189,7 @@ class ServiceConfig(ProviderSettings, Generic[T]):
         await self._do_export()
 
     async def _export_now(self) -> None:
-        """The scheduler's turn: nobody waits for the outcome, so failures go to the log."""
+        """Runs when the delay is over; no caller waits for the outcome, so failures go to the log."""
         try:
             await self._do_export()
         except Exception:
@@ -282,6 +283,14 @@ class ServiceConfig(ProviderSettings, Generic[T]):
             model = self.runtime.provider_models.get(url.path_key)
             if model is not None and model.ref is self.ref:
                 del self.runtime.provider_models[url.path_key]
+
+
+class ProviderMetadataInvoker(WrappedInvoker):
+    """Carries the service's whole description beside the invoker, for the protocol that exports it."""
+
+    def __init__(self, inner: Invoker, metadata: ServiceConfig[Any]) -> None:
+        super().__init__(inner)
+        self.metadata = metadata
 
 
 def _accepts(function: Any, count: int) -> bool:

@@ -267,7 +267,7 @@ def parse_query(query: str) -> dict[str, str]:
 
 
 def split_address(address: str, text: str) -> tuple[str, int]:
-    """Host and port (0 when absent); an IPv6 host may stand in brackets."""
+    """Host and port (0 when absent); an IPv6 host may be in brackets."""
     host, colon, port = address.rpartition(":")
     if not colon or "]" in port or "%" in port:
         return address.strip("[]"), 0

@@ -35,7 +35,7 @@ class Located(NamedTuple):
     header: BatchHeader
 
 
-class Decoder:
+class ArrowDecoder:
     """Turns the blocks of one partition into Arrow batches of a given schema."""
 
     def __init__(
@@ -238,7 +238,7 @@ def _headers(data: bytes, view: Bytes, position: Numbers, kind: pa.DataType) -> 
 
 
 def _text(column: pa.Array) -> pa.Array:
-    """Bytes as text; what is not UTF-8 is shown as Java shows it, and stops nobody."""
+    """Bytes as text; what is not UTF-8 is shown as Java shows it and never fails."""
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,7 +1,7 @@
 """Fetching a run of offsets from a partition's leader, block by block, the next asked for before this one is used.
 
 A `Block` holds whole batches only, without control batches and, when reading committed records, without those of
-aborted transactions. Leaders may move and brokers restart; offsets that are gone are told to the caller.
+aborted transactions. Leaders may move and brokers restart; offsets that are gone are reported to the caller.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Fetcher:
                     yield block
         finally:
             if asked is not None:
-                # Nobody will read the answer, and another would be taken for it.
+                # The answer will never be read, and the next one would be mistaken for it.
                 asked.connection.close()
 
     def _next(self, asked: _Asked | None) -> tuple[None, PartitionData]:

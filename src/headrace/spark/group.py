@@ -1,7 +1,7 @@
 """Committing a query's offsets to a consumer group, so that ordinary lag tools see it.
 
-Spark's checkpoint remains the truth; what is committed here is for people to look at. A commit that fails is
-told in the log and stops nothing.
+Spark's checkpoint remains the truth; offsets committed here are for monitoring. A commit that fails is logged
+and stops nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from headrace.wire.messages.offset_commit import (
 log = logging.getLogger(__name__)
 
 _PATIENCE = 5.0
-"""Seconds that a query waits for a coordinator before it goes on without."""
+"""Seconds that a query waits for a coordinator before it continues without one."""
 
 _AFTER_REFUSAL = 30.0
 """Seconds before it asks again for what was refused: Spark looks for new records a hundred times a second."""

@@ -1,7 +1,7 @@
 """The ledger: which transactions make up a batch of a streaming query, in a compacted topic of the sink's cluster.
 
 A driver records the list of a batch before it commits the first transaction of it. A run that finds a recorded list
-finishes it; nobody writes the batch again. Each run of a query keeps its newest record under a key of its own, so no
+finishes it; the batch is never written again. Each run of a query keeps its newest record under a key of its own, so no
 record of one run can compact away what another has decided; between two runs that record the same batch (a driver
 that was thought dead), the one that came first in the log has won.
 """
@@ -19,9 +19,9 @@ from headrace.link.cluster import Cluster
 from headrace.spark.fetch import Fetcher, FetchSettings
 from headrace.spark.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from headrace.spark.sink_options import WriteOptions
-from headrace.spark.sink_producer import Producer
+from headrace.spark.sink_producer import SinkProducer
 from headrace.spark.sink_records import Draft
-from headrace.spark.sink_transactions import Identity
+from headrace.spark.sink_transactions import ProducerIdentity
 from headrace.wire.batch import HEADER_SIZE
 from headrace.wire.compression import Codec
 from headrace.wire.errors import RETRIABLE, ErrorCode, KafkaError
@@ -51,7 +51,7 @@ class Entry:
     query: str
     run: str
     batch: int
-    transactions: tuple[Identity, ...]
+    transactions: tuple[ProducerIdentity, ...]
     finished: bool = False
     """All of its transactions are committed."""
     replaces: int = -1
@@ -87,7 +87,7 @@ class Entry:
             content["query"],
             content["run"],
             content["batch"],
-            tuple(Identity(*identity) for identity in content["transactions"]),
+            tuple(ProducerIdentity(*identity) for identity in content["transactions"]),
             content["state"] == "finished",
             content["replaces"],
             offset if content["recorded"] < 0 else content["recorded"],
@@ -203,7 +203,7 @@ class Ledger:
             builder.append(now, self._key(run).encode(), value)
         body = bytes(builder.build()[HEADER_SIZE:])
         draft = Draft(*self._partition, len(records), body, Codec.NONE, now, now)
-        producer = Producer(self._cluster, self._options)
+        producer = SinkProducer(self._cluster, self._options)
         try:
             producer.send([draft])
             producer.flush()

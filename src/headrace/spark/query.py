@@ -1,6 +1,6 @@
 """A running streaming query, on the driver: where it begins, how far the next micro-batch goes, what that reads.
 
-Every question is answered from the cluster as it is now, so new partitions join by themselves. A position has the
+Every question is answered from the cluster as it is now, so new partitions are picked up automatically. A position has the
 topics' ids beside the offsets, so a topic that was deleted and made again is noticed, also when that happened while
 the query was stopped.
 """
@@ -21,7 +21,7 @@ from headrace.spark.topic_ids import Ids, differ, shown
 from headrace.wire.errors import ErrorCode, KafkaError
 
 
-class Query:
+class StreamQuery:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._cluster = Cluster(options.kafka)
@@ -101,7 +101,7 @@ class Query:
         return {partition for partition in self._partitions if differ(ids, now, partition.topic)}
 
     def _must_exist(self, start: Offsets) -> None:
-        """Nothing of what was read is there any more, and so no batch would tell."""
+        """Nothing of what was read is left, so no batch would report it."""
         for topic in sorted({partition.topic for partition in start}):
             try:
                 self._cluster.topic(topic)  # looks for a while
@@ -125,7 +125,7 @@ class Query:
         return False
 
     def ranges(self, start: Offsets, end: Offsets, start_ids: Ids, end_ids: Ids) -> list[Range]:
-        """What lies between two positions, as far as it is still there; what is not is reported."""
+        """What lies between two positions, as far as it still exists; what is gone is reported."""
         if not end.keys() <= self._partitions.keys() or self._made_again(end_ids):
             self._partitions = self._subscription.partitions()
         # A batch that was planned for a topic that is no more has nothing to read; the next one reads the new topic.

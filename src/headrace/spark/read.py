@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from headrace.link.cluster import shared_cluster
-from headrace.spark.decode import Decoder
+from headrace.spark.decode import ArrowDecoder
 from headrace.spark.fetch import Fetcher, FetchSettings, OffsetsGone, TopicGone
 from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range
@@ -50,7 +50,7 @@ def report_recreated(options: ReadOptions, what: str) -> None:
 def read_range(options: ReadOptions, wanted: Range, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     settle()
     cluster = shared_cluster(options.kafka)
-    decoder = Decoder(
+    decoder = ArrowDecoder(
         wanted.topic, wanted.partition, schema, check_crcs=options.check_crcs, topic_id=shown(wanted.topic_id)
     )
     settings = FetchSettings(

@@ -25,9 +25,9 @@ from headrace.link.settings import SettingsError
 from headrace.spark.sink_commit import BatchCommit
 from headrace.spark.sink_leftovers import transactional_id
 from headrace.spark.sink_options import WriteOptions
-from headrace.spark.sink_producer import Producer
+from headrace.spark.sink_producer import SinkProducer
 from headrace.spark.sink_rows import RowWriter
-from headrace.spark.sink_transactions import Identity, Transactions
+from headrace.spark.sink_transactions import ProducerIdentity, SinkTransactions
 from headrace.spark.worker import settle
 from headrace.wire.errors import KafkaError
 
@@ -54,13 +54,13 @@ class WrittenInTransaction(WriterCommitMessage):
     rows: int
     query: str
     run: str
-    identity: Identity | None
+    identity: ProducerIdentity | None
     repeated: bool
     """Another attempt of the task may have left a transaction open."""
 
 
 _runs: dict[str, tuple[str, str]] = {}
-"""Query and run of each instance whose commits this process has seen: an abort may come without any task's word."""
+"""Query and run of each instance whose commits this process has seen: an abort may come without a message from any task."""
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -79,7 +79,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         settle()
-        transactions = Transactions(shared_cluster(self._options.kafka))
+        transactions = SinkTransactions(shared_cluster(self._options.kafka))
         if not self._options.exactly_once or not _offered(transactions):
             return Written(_write(self._options, iterator))
         context = TaskContext.get()
@@ -106,29 +106,29 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return WrittenInTransaction(count, query, run, identity, repeated)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        told = [message for message in messages if isinstance(message, WrittenInTransaction)]
-        if not told:
+        reports = [message for message in messages if isinstance(message, WrittenInTransaction)]
+        if not reports:
             return
         if self._instance is not None:
-            _runs[self._instance] = (told[0].query, told[0].run)
-        written = [message.identity for message in told if message.identity is not None]
-        repeated = any(message.repeated for message in told)
-        batches = self._batches(told[0].query, told[0].run)
+            _runs[self._instance] = (reports[0].query, reports[0].run)
+        written = [message.identity for message in reports if message.identity is not None]
+        repeated = any(message.repeated for message in reports)
+        batches = self._batches(reports[0].query, reports[0].run)
         if written:
             batches.commit(batchId, written, repeated=repeated)
         else:
             batches.finish(batchId, repeated=repeated)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        told = [message for message in messages if isinstance(message, WrittenInTransaction)]
-        if messages and len(told) == len(messages):
+        reports = [message for message in messages if isinstance(message, WrittenInTransaction)]
+        if messages and len(reports) == len(messages):
             # Every task was done, so it is the commit that failed, perhaps after the list was recorded. Whether the
             # batch stands is for the next run to find out.
             return
-        known = (told[0].query, told[0].run) if told else _runs.get(self._instance or "")
+        known = (reports[0].query, reports[0].run) if reports else _runs.get(self._instance or "")
         if known is None:
             return
-        written = [message.identity for message in told if message.identity is not None]
+        written = [message.identity for message in reports if message.identity is not None]
         try:
             self._batches(*known).abort(written, len(messages))
         except (BrokerUnavailable, KafkaError) as error:
@@ -142,11 +142,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def _write(
     options: WriteOptions,
     batches: Iterator[pa.RecordBatch],
-    identity: Identity | None = None,
-    transactions: Transactions | None = None,
+    identity: ProducerIdentity | None = None,
+    transactions: SinkTransactions | None = None,
 ) -> int:
     cluster = shared_cluster(options.kafka)
-    producer = Producer(cluster, options, identity, transactions)
+    producer = SinkProducer(cluster, options, identity, transactions)
     try:
         writer = RowWriter(cluster, options, producer)
         writer.write(batches)
@@ -163,7 +163,7 @@ def _peek(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch] | None:
     return None
 
 
-def _offered(transactions: Transactions) -> bool:
+def _offered(transactions: SinkTransactions) -> bool:
     if transactions.offered():
         return True
     log.warning(
@@ -173,7 +173,7 @@ def _offered(transactions: Transactions) -> bool:
     return False
 
 
-def _abort_quietly(transactions: Transactions, identity: Identity) -> None:
+def _abort_quietly(transactions: SinkTransactions, identity: ProducerIdentity) -> None:
     """The task's own failure is what the user must read."""
     try:
         transactions.end([identity], commit=False)

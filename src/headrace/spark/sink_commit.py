@@ -4,7 +4,7 @@
 2. See that every transaction is still open; record the list; if another run recorded the batch first, it has won.
 3. Commit the transactions, then mark the entry finished.
 
-A crash before 2 leaves open transactions that nobody will commit (`sink_leftovers` ends them with the next batch); a
+A crash before 2 leaves open transactions that will never be committed (`sink_leftovers` ends them with the next batch); a
 crash after it leaves a list that the next run finishes.
 """
 
@@ -21,7 +21,7 @@ from headrace.link.errors import BrokerUnavailable
 from headrace.spark.ledger import TOPIC, Entry, Ledger, View, decided
 from headrace.spark.sink_leftovers import PREFIX, SHORT_PATIENCE, LeftOvers, of_query, transactional_id
 from headrace.spark.sink_options import TRANSACTION_TIMEOUT_MS
-from headrace.spark.sink_transactions import Identity, State, Transactions
+from headrace.spark.sink_transactions import ProducerIdentity, SinkTransactions, TransactionState
 from headrace.wire.errors import ErrorCode, KafkaError
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class BatchCommit:
     def __init__(self, cluster: Cluster, query: str, run: str, timeout_ms: int) -> None:
         self._cluster = cluster
-        self._transactions = Transactions(cluster)
+        self._transactions = SinkTransactions(cluster)
         self._left_overs = LeftOvers(cluster, query, run)
         self._query = query
         self._run = run
@@ -40,7 +40,7 @@ class BatchCommit:
     def _ledger(self) -> Ledger:
         return Ledger(self._cluster, self._query)
 
-    def commit(self, batch: int, written: Sequence[Identity], *, repeated: bool = False) -> None:
+    def commit(self, batch: int, written: Sequence[ProducerIdentity], *, repeated: bool = False) -> None:
         """`repeated`: some task ran more than once, and an attempt may have left a transaction open."""
         view = self._ledger.read()
         first = self._run not in view.entries
@@ -51,7 +51,7 @@ class BatchCommit:
             self._forget_earlier_runs(batch, view)
 
     def finish(self, batch: int, *, repeated: bool = False) -> None:
-        """A batch came without rows; if it had some when it was run before, and was recorded then, it stands."""
+        """An empty batch; if an earlier run recorded it with rows, that record stays valid."""
         if not self._left_overs.are_due(repeated=repeated):
             return
         view = self._ledger.read()
@@ -60,13 +60,13 @@ class BatchCommit:
             self._finish(found, view)
         self._left_overs.end(_listed(view, batch), repeated=repeated)
 
-    def abort(self, written: Sequence[Identity], tasks: int) -> None:
-        """Abort a batch that was never committed: what tasks have told of, and what others of them may have begun."""
+    def abort(self, written: Sequence[ProducerIdentity], tasks: int) -> None:
+        """Abort a batch that was never committed: what tasks reported, and what others may have begun."""
         self._transactions.end(written, commit=False)
-        told = {identity.transactional_id for identity in written}
+        reported = {identity.transactional_id for identity in written}
         likely = {transactional_id(self._query, self._run, task, 0) for task in range(tasks)}
         begun = self._transactions.open_ids(of_query(self._query) + self._run + "-", SHORT_PATIENCE)
-        self._transactions.fence((likely | set(begun)) - told)
+        self._transactions.fence((likely | set(begun)) - reported)
 
     def settle(self) -> None:
         """After the last run: commit the batch that was recorded, abort all else."""
@@ -76,7 +76,7 @@ class BatchCommit:
             self._finish(found, view)
         self._left_overs.abort(set(), SHORT_PATIENCE)
 
-    def _settle(self, batch: int, written: Sequence[Identity], view: View) -> None:
+    def _settle(self, batch: int, written: Sequence[ProducerIdentity], view: View) -> None:
         """Bring the batch to its one end."""
         found = decided(view.entries)
         replaces = -1
@@ -111,7 +111,7 @@ class BatchCommit:
         elif not self._finish(mine, view):
             raise self._timed_out(batch)
 
-    def _refuse_second_write(self, batch: int, written: Sequence[Identity], view: View) -> None:
+    def _refuse_second_write(self, batch: int, written: Sequence[ProducerIdentity], view: View) -> None:
         """A run that has brought a batch to its end comes with more rows of it: foreachBatch may write several times."""
         mine = view.entries.get(self._run)
         if mine is None or mine.batch != batch or not mine.finished:
@@ -130,15 +130,15 @@ class BatchCommit:
             return True
         states = self._transactions.states(entry.transactions)
         kinds = set(states.values())
-        if State.ABORTED in kinds and kinds <= {State.ABORTED, State.OPEN}:
-            self._transactions.end(_in(states, State.OPEN), commit=False)
+        if TransactionState.ABORTED in kinds and kinds <= {TransactionState.ABORTED, TransactionState.OPEN}:
+            self._transactions.end(_in(states, TransactionState.OPEN), commit=False)
             states = self._transactions.states(entry.transactions)
             kinds = set(states.values())
-            if kinds == {State.ABORTED}:
+            if kinds == {TransactionState.ABORTED}:
                 return False
-        if kinds & {State.ABORTED, State.FORGOTTEN}:
+        if kinds & {TransactionState.ABORTED, TransactionState.FORGOTTEN}:
             raise self._torn(entry, states)
-        if self._transactions.end(_in(states, State.OPEN), commit=True):
+        if self._transactions.end(_in(states, TransactionState.OPEN), commit=True):
             raise self._torn(entry, self._transactions.states(entry.transactions))
         self._mark_finished(entry, view)
         return True
@@ -155,15 +155,15 @@ class BatchCommit:
                 error,
             )
 
-    def _all_open(self, written: Sequence[Identity]) -> bool:
+    def _all_open(self, written: Sequence[ProducerIdentity]) -> bool:
         """Nothing is recorded that cannot be committed: if one of them is over, so are all."""
         states = self._transactions.states(written)
-        if set(states.values()) == {State.OPEN}:
+        if set(states.values()) == {TransactionState.OPEN}:
             return True
-        self._transactions.end(_in(states, State.OPEN), commit=False)
+        self._transactions.end(_in(states, TransactionState.OPEN), commit=False)
         return False
 
-    def _abort(self, written: Sequence[Identity], winner: Entry) -> None:
+    def _abort(self, written: Sequence[ProducerIdentity], winner: Entry) -> None:
         self._transactions.end([one for one in written if one not in winner.transactions], commit=False)
 
     def _forget_earlier_runs(self, batch: int, view: View) -> None:
@@ -186,13 +186,13 @@ class BatchCommit:
             "transaction.max.timeout.ms) and start the query again. Nothing of the batch was written.",
         )
 
-    def _torn(self, entry: Entry, states: Mapping[Identity, State]) -> KafkaError:
+    def _torn(self, entry: Entry, states: Mapping[ProducerIdentity, TransactionState]) -> KafkaError:
         count = Counter(states.values())
-        told = ", ".join(f"{number} {state.value}" for state, number in count.items())
+        reported = ", ".join(f"{number} {state.value}" for state, number in count.items())
         return KafkaError(
             ErrorCode.INVALID_TXN_STATE,
             f"Batch {entry.batch} of query {self._query} was being committed when its driver ended, and the query came "
-            f"back after its transactions had expired ({told}): part of the batch may be missing. To write it again, "
+            f"back after its transactions had expired ({reported}): part of the batch may be missing. To write it again, "
             "with the committed part twice, start the query once with exactlyOnce=false; to prevent this, start "
             f"queries again within kafka.transaction.timeout.ms. The topic {TOPIC} has the list.",
         )
@@ -208,8 +208,8 @@ def _listed(view: View, batch: int) -> set[str]:
 
 def settle(cluster: Cluster, queries: Iterable[str]) -> None:
     """End what queries that were stopped have left open, so that readers of committed records need not wait for their
-    next run. What cannot be ended now is told, and that run ends it."""
-    transactions = Transactions(cluster)
+    next run. What cannot be ended now is logged, and that run ends it."""
+    transactions = SinkTransactions(cluster)
     try:
         if not transactions.offered(SHORT_PATIENCE):
             return
@@ -223,5 +223,7 @@ def settle(cluster: Cluster, queries: Iterable[str]) -> None:
         log.warning("headrace: transactions of stopped queries stay open until they expire: %s", error)
 
 
-def _in(states: Mapping[Identity, State], wanted: State) -> list[Identity]:
+def _in(
+    states: Mapping[ProducerIdentity, TransactionState], wanted: TransactionState
+) -> list[ProducerIdentity]:
     return [identity for identity, state in states.items() if state is wanted]

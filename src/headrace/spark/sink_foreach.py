@@ -40,12 +40,12 @@ class ForeachBatchWriter(DataSourceArrowWriter):
         return OfBatch(self._stream.write(iterator), int(batch))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        told = [message for message in messages if isinstance(message, OfBatch)]
-        if told:
-            self._stream.commit([each.message for each in told], told[0].batch)
+        wrapped = [message for message in messages if isinstance(message, OfBatch)]
+        if wrapped:
+            self._stream.commit([each.message for each in wrapped], wrapped[0].batch)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        told = [message for message in messages if isinstance(message, OfBatch)]
-        if told:
-            missing: list[WriterCommitMessage | None] = [None] * (len(messages) - len(told))
-            self._stream.abort([*(each.message for each in told), *missing], told[0].batch)
+        wrapped = [message for message in messages if isinstance(message, OfBatch)]
+        if wrapped:
+            missing: list[WriterCommitMessage | None] = [None] * (len(messages) - len(wrapped))
+            self._stream.abort([*(each.message for each in wrapped), *missing], wrapped[0].batch)

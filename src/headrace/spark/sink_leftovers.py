@@ -1,4 +1,4 @@
-"""Transactions that killed tasks and drivers of a query have left open. Until somebody ends them, readers of
+"""Transactions that killed tasks and drivers of a query have left open. Until they end, readers of
 committed records see nothing that came after them, for as long as `kafka.transaction.timeout.ms`.
 
 A task leaves one when it is killed, or cancelled, between its first row and the driver's word; a driver leaves all
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from headrace.link.cluster import Cluster
 from headrace.link.errors import BrokerUnavailable
-from headrace.spark.sink_transactions import Transactions
+from headrace.spark.sink_transactions import SinkTransactions
 from headrace.wire.errors import KafkaError
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ _looks: dict[tuple[Cluster, str], _Look] = {}
 
 class LeftOvers:
     def __init__(self, cluster: Cluster, query: str, run: str) -> None:
-        self._transactions = Transactions(cluster)
+        self._transactions = SinkTransactions(cluster)
         self._query = query
         self._run = run
         self._place = (cluster, query)
@@ -69,7 +69,7 @@ class LeftOvers:
 
     def end(self, listed: Set[str], *, repeated: bool) -> None:
         """Abort what is open of the query, save what is listed to be committed, and fence who began it. What cannot be
-        ended within the time allowed is told, and tried again with a later batch."""
+        ended within the time allowed is logged, and retried with a later batch."""
         patience = None if repeated or self._is_first else SHORT_PATIENCE
         try:
             count = self.abort(listed, patience)

@@ -34,7 +34,7 @@ BATCH_BYTES = 256 * 1024
 LARGEST_REQUEST = 1024 * 1024
 DELIVERY_TIMEOUT_MS = 120_000
 TRANSACTION_TIMEOUT_MS = 900_000
-"""As long as a broker allows unless it is told otherwise (transaction.max.timeout.ms)."""
+"""A broker's default limit (transaction.max.timeout.ms)."""
 
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 _TYPES: dict[str, tuple[DataType, ...]] = {

@@ -17,7 +17,7 @@ from headrace.link.cluster import Cluster
 from headrace.link.errors import BrokerUnavailable
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_records import Draft
-from headrace.spark.sink_transactions import Identity, Transactions
+from headrace.spark.sink_transactions import ProducerIdentity, SinkTransactions
 from headrace.wire.batch import (
     HEADER_SIZE,
     NO_PRODUCER_EPOCH,
@@ -62,15 +62,15 @@ class _Sent:
     batches: list[Batch]
 
 
-class Producer:
+class SinkProducer:
     """Used by one task. With `identity` everything is written inside that producer's transaction."""
 
     def __init__(
         self,
         cluster: Cluster,
         options: WriteOptions,
-        identity: Identity | None = None,
-        transactions: Transactions | None = None,
+        identity: ProducerIdentity | None = None,
+        transactions: SinkTransactions | None = None,
     ) -> None:
         self._cluster = cluster
         self._options = options
@@ -219,8 +219,8 @@ class Producer:
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self.offsets[batch.place] = answer.base_offset
             return
-        told = answer.error_message or code.name
-        error = KafkaError(code, f"Writing to {batch.topic}-{batch.partition} failed: {told}")
+        said = answer.error_message or code.name
+        error = KafkaError(code, f"Writing to {batch.topic}-{batch.partition} failed: {said}")
         follows_a_failure = any(failed.place == batch.place for failed in self._failed)
         if code in RETRIABLE or (
             code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and follows_a_failure  # it waits for the other
@@ -250,7 +250,7 @@ class Producer:
         self._why = why
 
     def _lose(self, connection: Connection, error: BrokerUnavailable) -> None:
-        """A connection is gone, and nobody knows what became of what was on its way."""
+        """A connection is gone, and the fate of what was in flight is unknown."""
         lost = self._on_the_way.pop(connection, deque())
         self._fail([batch for sent in lost for batch in sent.batches], error)
 

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.link.cluster import Cluster, Topic
+from headrace.link.cluster import Cluster, TopicMetadata
 from headrace.spark.sink_options import WriteOptions
 from headrace.spark.sink_partitions import Spread, place
-from headrace.spark.sink_producer import Producer
+from headrace.spark.sink_producer import SinkProducer
 from headrace.spark.sink_records import (
     Destination,
     Numbers,
@@ -36,12 +36,12 @@ _CREATION_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)
 
 
 class RowWriter:
-    def __init__(self, cluster: Cluster, options: WriteOptions, producer: Producer) -> None:
+    def __init__(self, cluster: Cluster, options: WriteOptions, producer: SinkProducer) -> None:
         self._cluster = cluster
         self._options = options
         self._producer = producer
         self._spread = Spread(options.batch_bytes)
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, TopicMetadata] = {}
         self.rows = 0
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -126,7 +126,7 @@ class RowWriter:
             return names, None
         return names, numbers_of(coded.indices, -1)
 
-    def _topic(self, name: str) -> Topic:
+    def _topic(self, name: str) -> TopicMetadata:
         """Asked anew by every task, because partitions may have been added."""
         found = self._topics.get(name)
         if found is None:
@@ -134,7 +134,7 @@ class RowWriter:
             self._topics[name] = found
         return found
 
-    def _create(self, name: str) -> Topic:
+    def _create(self, name: str) -> TopicMetadata:
         """Where brokers create topics on first use, this is it. Some answer before they have made it."""
         request = MetadataRequest([MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
         for pause in _CREATION_PAUSES:

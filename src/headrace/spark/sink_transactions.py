@@ -41,7 +41,7 @@ STATE_TOPIC = "__transaction_state"
 
 _LAST_EPOCH = 32767
 _FENCING_TIMEOUT_MS = 1000
-"""Of a transaction that nobody will begin; any that a broker allows."""
+"""Of a transaction that will never begin; any that a broker allows."""
 
 _ENDED_OTHERWISE = frozenset(
     {
@@ -55,7 +55,7 @@ _ENDED_OTHERWISE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProducerIdentity:
     """A producer in one transaction."""
 
     transactional_id: str
@@ -63,16 +63,16 @@ class Identity:
     epoch: int
 
 
-class State(enum.Enum):
+class TransactionState(enum.Enum):
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
-    """Aborted, by its timeout, by somebody who took over its id, or by its owner."""
+    """Aborted, by its timeout, by another producer with its id, or by its owner."""
     FORGOTTEN = "forgotten"
     """The coordinator knows nothing of the id any more (transactional.id.expiration.ms)."""
 
 
-class Transactions:
+class SinkTransactions:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
@@ -88,11 +88,11 @@ class Transactions:
         connection = self._cluster.retry("reach a broker", self._cluster.any_broker)
         return connection.offer.features.get(FEATURE, 0) >= IMPLICIT
 
-    def begin(self, transactional_id: str, timeout_ms: int) -> Identity:
+    def begin(self, transactional_id: str, timeout_ms: int) -> ProducerIdentity:
         """Take the id over: its previous producer is fenced, and its open transaction aborted."""
         return self.take_over([transactional_id], timeout_ms)[transactional_id]
 
-    def take_over(self, transactional_ids: Iterable[str], timeout_ms: int) -> dict[str, Identity]:
+    def take_over(self, transactional_ids: Iterable[str], timeout_ms: int) -> dict[str, ProducerIdentity]:
         def request(transactional_id: str) -> Request:
             return InitProducerIdRequest(transactional_id, timeout_ms)
 
@@ -106,7 +106,7 @@ class Transactions:
                 )
             _check(reply.error_code, f"beginning the transaction {transactional_id}")
         return {
-            transactional_id: Identity(transactional_id, reply.producer_id, reply.producer_epoch)
+            transactional_id: ProducerIdentity(transactional_id, reply.producer_id, reply.producer_epoch)
             for transactional_id, reply in replies.items()
         }
 
@@ -114,8 +114,8 @@ class Transactions:
         """Abort what is open under these ids, and fence the producers that began it."""
         self.take_over(transactional_ids, _FENCING_TIMEOUT_MS)
 
-    def add_partitions(self, identity: Identity, partitions: Iterable[tuple[str, int]]) -> None:
-        """Tell the coordinator what will be written to, where it does not find out by itself."""
+    def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[tuple[str, int]]) -> None:
+        """Tell the coordinator which partitions will be written to, where it does not find out by itself."""
         topics: dict[str, AddPartitionsToTxnTopic] = {}
         for topic, partition in partitions:
             topics.setdefault(topic, AddPartitionsToTxnTopic(topic)).partitions.append(partition)
@@ -139,8 +139,8 @@ class Transactions:
         reply = self._ask_each([id_], request, AddPartitionsToTxnResponse, failed, newest=3)[id_]
         _check(failed(reply), f"adding partitions to the transaction {id_}")
 
-    def end(self, identities: Sequence[Identity], *, commit: bool) -> list[Identity]:
-        """Commit or abort; returns those that had ended the other way or belong to somebody else by now."""
+    def end(self, identities: Sequence[ProducerIdentity], *, commit: bool) -> list[ProducerIdentity]:
+        """Commit or abort; returns those that had ended the other way or belong to another producer by now."""
         by_id = {identity.transactional_id: identity for identity in identities}
 
         def request(transactional_id: str) -> Request:
@@ -157,7 +157,7 @@ class Transactions:
                 _check(reply.error_code, f"ending the transaction {transactional_id}")
         return otherwise
 
-    def states(self, identities: Sequence[Identity]) -> dict[Identity, State]:
+    def states(self, identities: Sequence[ProducerIdentity]) -> dict[ProducerIdentity, TransactionState]:
         """What became of each transaction, provided that its transactional id was not used for another since."""
         by_id = {identity.transactional_id: identity for identity in identities}
         replies = self._ask_each(
@@ -170,7 +170,7 @@ class Transactions:
         for transactional_id, reply in replies.items():
             described = reply.transaction_states[0]
             if described.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-                found[by_id[transactional_id]] = State.FORGOTTEN
+                found[by_id[transactional_id]] = TransactionState.FORGOTTEN
                 continue
             _check(described.error_code, f"looking at the transaction {transactional_id}")
             found[by_id[transactional_id]] = _state(
@@ -294,13 +294,13 @@ def _check(code: int, what: str) -> None:
         raise KafkaError(error, f"{what[0].upper()}{what[1:]} failed: {error.name}.")
 
 
-def _state(identity: Identity, name: str, producer_id: int, epoch: int) -> State:
+def _state(identity: ProducerIdentity, name: str, producer_id: int, epoch: int) -> TransactionState:
     """A commit raises the epoch by one from transaction.version 2 on, or begins a new producer id when none is left."""
     same = producer_id == identity.producer_id
     if name == "Ongoing":
-        return State.OPEN if same and epoch == identity.epoch else State.ABORTED
+        return TransactionState.OPEN if same and epoch == identity.epoch else TransactionState.ABORTED
     if name in ("PrepareCommit", "CompleteCommit"):
         following = same and epoch in (identity.epoch, identity.epoch + 1)
         begun_anew = not same and epoch == 0 and identity.epoch >= _LAST_EPOCH - 1
-        return State.COMMITTED if following or begun_anew else State.ABORTED
-    return State.ABORTED
+        return TransactionState.COMMITTED if following or begun_anew else TransactionState.ABORTED
+    return TransactionState.ABORTED

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from headrace.spark.offsets import Offsets, TopicPartition
 from headrace.spark.options import ReadOptions
 from headrace.spark.plan import Range, divide
-from headrace.spark.query import Query
+from headrace.spark.query import StreamQuery
 from headrace.spark.read import read_range
 from headrace.spark.topic_ids import Ids, differ
 
@@ -42,15 +42,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._initial: Offsets | None = None
-        self._running: Query | None = None
+        self._running: StreamQuery | None = None
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_running": None}  # connections stay on the driver
 
     @property
-    def _query(self) -> Query:
+    def _query(self) -> StreamQuery:
         if self._running is None:
-            self._running = Query(self._options)
+            self._running = StreamQuery(self._options)
         return self._running
 
     def initialOffset(self) -> Position:

@@ -1,4 +1,4 @@
-"""The partitions a job reads and the offsets its options mean there, as the cluster stands now."""
+"""The partitions a job reads and the offsets its options mean there, as the cluster is now."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping
 
-from headrace.link.cluster import Cluster, Topic
+from headrace.link.cluster import Cluster, TopicMetadata
 from headrace.link.settings import SettingsError
 from headrace.spark.offsets import EARLIEST, LATEST, Offsets, TopicPartition, list_offsets
 from headrace.spark.options import Limit, ReadOptions
@@ -90,7 +90,7 @@ class Subscription:
         return self.ask(dict.fromkeys(partitions, LATEST))
 
 
-def _all(topics: Iterable[Topic]) -> Partitions:
+def _all(topics: Iterable[TopicMetadata]) -> Partitions:
     return {TopicPartition(topic.name, number): topic.id for topic in topics for number in topic.partitions}
 
 

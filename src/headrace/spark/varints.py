@@ -16,7 +16,7 @@ _FIRST_LOOK, _NEXT_LOOK = 4, 64
 """After how many records to look for a run: soon at first and after a run, seldom where there was none."""
 
 _RUN = 32
-"""Records of one length in a row that make looking for a run worth its price."""
+"""How many records of one length in a row make looking for a run worth its cost."""
 
 
 def record_bodies(data: bytes, view: Bytes, position: int, end: int, count: int) -> list[Numbers]:

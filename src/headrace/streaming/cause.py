@@ -56,7 +56,7 @@ def _causes(text: str) -> list[Cause]:
 
 
 def _raised(lines: list[str]) -> Cause | None:
-    """What stands below a traceback's frames, which are indented; the message may have several lines."""
+    """What follows a traceback's frames, which are indented; the message may have several lines."""
     for number, line in enumerate(lines):
         if line.startswith((" ", "\t")) or not line:
             continue

@@ -1,6 +1,6 @@
 """The interpreter of Spark's Python processes on this machine: this one, started without Spark's zip of PySpark.
 
-Spark puts its pyspark.zip before everything else on their path. Nobody keeps the bytecode of a zip, so each process
+Spark puts its pyspark.zip before everything else on their path. Bytecode from a zip is not cached, so each process
 compiles PySpark anew, for three times as long as it takes to load it from where it is installed. On a busy machine that
 takes longer than the ten seconds, fixed in Spark, after which "Python worker failed to connect back".
 """

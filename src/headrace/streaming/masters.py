@@ -11,7 +11,7 @@ from pathlib import Path
 from headrace.streaming.errors import SparkDidNotStart
 
 LOCAL = "local[*]"
-"""The master when nobody names one."""
+"""The master when none is named."""
 _ADDRESS = r"(?:\[[\da-fA-F:]+\]|[^:,/\s]+):\d{1,5}"
 _KNOWN = re.compile(
     r"local(?:\[(?:\*|[1-9]\d*)(?:\s*,\s*[1-9]\d*)?\])?|local-cluster\[[\d\s,]+\]|yarn|k8s://.+"
@@ -27,7 +27,7 @@ _NO_JAVA = re.compile(
 
 
 def check_master(master: str) -> None:
-    """Raises SparkDidNotStart for what no Spark would take, and where nobody listens."""
+    """Raises SparkDidNotStart for a master that Spark would refuse or that does not answer."""
     match = _KNOWN.fullmatch(master)
     if match is None:
         raise SparkDidNotStart(
@@ -39,12 +39,12 @@ def check_master(master: str) -> None:
 
 def why(error: Exception, log: Path) -> SparkDidNotStart:
     """What Spark met when it started: its own words, in the error or in the file that it wrote to."""
-    told = f"{error}\n{log.read_text(errors='replace')}"
-    if match := _NO_JAVA.search(told):
+    output = f"{error}\n{log.read_text(errors='replace')}"
+    if match := _NO_JAVA.search(output):
         return SparkDidNotStart(
             f"Spark did not start ({match['cause']}): it needs Java 17 or newer, in the PATH or at JAVA_HOME."
         )
-    match = _CAUSE.search(told)
+    match = _CAUSE.search(output)
     cause = "" if match is None else f" ({match['cause'].strip().rstrip('.')})"
     return SparkDidNotStart(f"Spark did not start{cause}; all that it said is in {log}.")
 

@@ -18,7 +18,7 @@ from headrace.replacing import replace_file
 
 _LOOKS = 10
 _PAUSE = 0.02
-"""Somebody else's look at the lock holds it for a moment: it is tried so often, with such pauses."""
+"""A check by another process holds the lock for a moment, so taking it is retried this often, with these pauses."""
 _LOOK_AGAIN = 0.1
 
 

@@ -140,7 +140,7 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
     # An error in a query becomes one sentence; PySpark would log it as well, with the whole stack.
     for chatty in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL + 1)
-    # Whoever ends this process may end Spark's at the same time: PySpark would print the stack of the lost connection,
+    # A signal that ends this process may end Spark's at the same time: PySpark would print the stack of the lost connection,
     # and py4j log it, in its own name and in the root's.
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_is_not_of_py4j)
@@ -155,7 +155,7 @@ def open_session(name: str, master: str, settings: Mapping[str, str], root: Path
 
 
 def _kill(spark: SparkSession) -> None:
-    """End the JVM of this process; one that somebody else has started is left alone."""
+    """End the JVM of this process; one that was started elsewhere is left alone."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     if process is not None:
         process.kill()

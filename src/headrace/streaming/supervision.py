@@ -34,16 +34,16 @@ class Work(Protocol[Status]):
         """Check and start everything. When that fails, nothing is left running, and the reason is reported."""
 
     def turn(self) -> Ending | None:
-        """Look after everything once and report; None while there is more to do. Raises when it cannot go on."""
+        """Look after everything once and report; None while there is more to do. Raises when it cannot continue."""
 
     def end(self, ending: Ending, error: Exception | None) -> None:
         """Stop what still runs, in bounded time, and report."""
 
     def failure(self) -> StreamingError | None:
-        """What has failed although the rest could go on, for the end of the run."""
+        """Failures that did not stop the rest, for the end of the run."""
 
     def close(self) -> None:
-        """Let go of Spark and of the locks, also when it was never started."""
+        """Release Spark and the locks, even when it was never started."""
 
     def statuses(self) -> list[Status]:
         """What was last reported."""
@@ -73,7 +73,7 @@ class Run(Generic[Status]):
         self._must_end = True
 
     def close(self) -> None:
-        """Let go of Spark and of the locks."""
+        """Release Spark and the locks."""
         try:
             if self._must_end:
                 self._must_end = False
@@ -119,7 +119,7 @@ class Run(Generic[Status]):
     # In a thread of its own
 
     def in_background(self) -> Self:
-        """Start, and go on in a thread; returns when everything is started."""
+        """Start, then continue in a thread; returns when everything is started."""
         try:
             self.start()
             thread = threading.Thread(target=self._work_in_background, name="headrace-run", daemon=True)

@@ -116,7 +116,7 @@ class Cluster(Generic[B]):
         replication_factor: int | None = None,
         config: Mapping[str, object] | None = None,
     ) -> str:
-        """A topic with a replica on every broker unless told otherwise, under a name of its own; returns the name."""
+        """A topic, by default with a replica on every broker, under a name of its own; returns the name."""
         name = name or unique_name()
         create_topic(self.bootstrap, name, partitions, replication_factor or len(self), config)
         return name

@@ -25,7 +25,7 @@ class FaultyFiles(Files):
         self.write_seconds = self.sync_seconds = 0.0
 
     def fill(self, where: str = "") -> None:
-        """From now on the disk is full for files whose path contains `where`: every one, unless told otherwise."""
+        """From now on the disk is full for files whose path contains `where`: all of them by default."""
         self.where, self.write_error = where, errno.ENOSPC
 
     def heal(self) -> None:

@@ -133,7 +133,7 @@ class FaultyDispatcher(Dispatcher):
     def _serve_now(self, connection: Connection, frame: memoryview) -> None:
         if connection.transport.is_closing():
             return
-        connection.muted = False
+        connection.unmute()
         self.turn.begin()
         try:
             super().dispatch(connection, frame)
@@ -150,7 +150,7 @@ class FaultyDispatcher(Dispatcher):
         _, position = read_client_id(frame, version >= api.request.FLEXIBLE)
         request, _ = decode(api.request, version, frame, position)
         if getattr(request, "acks", None) == 0:
-            connection.cut(f"a test refused it with {code.name}")  # Nobody waits for an answer.
+            connection.cut(f"a test refused it with {code.name}")  # No answer is expected.
             return
         reply = refusal(request, version, api.response, code)
         connection.replies.send(encode_reply(reply, version, correlation_id))

@@ -37,7 +37,7 @@ def _fill(target: Message, source: object, version: int, code: ErrorCode) -> Non
 
 
 def _identify(target: Message, field: Field, source: object) -> None:
-    """Copy what says whom the error is about: a name, an id, a partition."""
+    """Copy what the error is about: a name, an id, a partition."""
     if not isinstance(source, Message):
         wanted = "string" if isinstance(source, str) else "int32"
         if field.kind == wanted and not field.name.endswith("error_message"):

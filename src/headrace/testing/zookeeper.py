@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -108,7 +109,8 @@ def _jars_from_maven() -> Path:
 class ZooKeeperServer:
     """One ZooKeeper server; a context manager. `directory` keeps its data and its log, `zookeeper.log`.
 
-    `member` makes it one of an ensemble: its number, and the lines of the settings that name all members.
+    `member` makes it one of an ensemble: its number, and the lines of the settings that name all members. `settings` are
+    further lines of zoo.cfg, `options` further options of the JVM.
     """
 
     def __init__(
@@ -118,8 +120,12 @@ class ZooKeeperServer:
         tick_ms: int = 500,
         min_session_ms: int = 1000,
         member: tuple[int, str] | None = None,
+        settings: str = "",
+        options: Sequence[str] = (),
     ) -> None:
         self._directory = directory
+        self._settings = settings
+        self._options = options
         self._tick_ms = tick_ms
         self._min_session_ms = min_session_ms
         self._member = member
@@ -149,7 +155,7 @@ class ZooKeeperServer:
             return
         # Another process can take the port between our finding it free and ZooKeeper's binding it.
         for attempt in range(_PORT_ATTEMPTS):
-            self.port = _free_port()
+            self.port = free_port()
             try:
                 self._run(java, jars)
                 return
@@ -164,7 +170,7 @@ class ZooKeeperServer:
         config.write_text(
             f"dataDir={data}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\ntickTime={self._tick_ms}\n"
             f"minSessionTimeout={self._min_session_ms}\nmaxClientCnxns=0\nadmin.enableServer=false\n"
-            "4lw.commands.whitelist=srvr\n" + (self._member[1] if self._member else "")
+            "4lw.commands.whitelist=srvr\n" + (self._member[1] if self._member else "") + self._settings
         )
         if self._member:
             (data / "myid").write_text(str(self._member[0]))
@@ -177,6 +183,7 @@ class ZooKeeperServer:
                     "-XX:TieredStopAtLevel=1",
                     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
                     "-Dzookeeper.jmx.log4j.disable=true",
+                    *self._options,
                     "-cp",
                     f"{jars}/*",
                     "org.apache.zookeeper.server.quorum.QuorumPeerMain",
@@ -277,7 +284,7 @@ class ZooKeeperEnsemble:
         members: list[tuple[int, str] | None] = [None]
         if size > 1:
             lines = "".join(
-                f"server.{number}=127.0.0.1:{_free_port()}:{_free_port()}\n" for number in range(1, size + 1)
+                f"server.{number}=127.0.0.1:{free_port()}:{free_port()}\n" for number in range(1, size + 1)
             )
             members = [(number, f"initLimit=20\nsyncLimit=10\n{lines}") for number in range(1, size + 1)]
         self.servers = [
@@ -318,7 +325,7 @@ class ZooKeeperEnsemble:
         self.stop()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,8 +1,8 @@
 """The header of a record batch (format v2), read and patched in place without looking at the records.
 
-Parsing promises that a batch lies whole inside its buffer and has magic 2; everything else about it is
-checked by the function that says so. Base offset and leader epoch lie outside the checksum, so a broker
-assigns them without touching the rest; setting timestamp type and maximum computes the checksum again.
+Parsing promises that a batch lies whole inside its buffer and has magic 2; other functions check the rest. Base offset and
+leader epoch lie outside the checksum, so a broker assigns them without touching the rest; setting timestamp type and maximum
+computes the checksum again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LENGTH_OVERHEAD = 12
 """Bytes before the part that `length` counts: the base offset and the length itself."""
 
 CRC_START = 21
-"""First byte under the checksum: the attributes."""
+"""First byte covered by the checksum: the attributes."""
 
 ASSIGNMENT = struct.Struct(">qii")
 """Base offset, length and leader epoch: what a leader writes into a batch it accepts."""
@@ -101,7 +101,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers of this batch may go; the cleaner keeps it in the base timestamp."""
+        """When tombstones and markers of this batch may be removed; the cleaner stores it as the base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
 
@@ -141,7 +141,7 @@ def parse_header(buffer: Buffer, position: int = 0, end: int | None = None) -> B
 
 
 def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Each batch's position and header; a cut last batch ends the iteration, as it does in a fetch reply."""
+    """Each batch's position and header; a truncated last batch ends the iteration, as in a fetch reply."""
     position, end = 0, len(buffer)
     while end - position >= LENGTH_OVERHEAD:
         (length,) = LENGTH.unpack_from(buffer, position + 8)
@@ -186,7 +186,7 @@ def assign(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -
 
 
 def set_max_timestamp(batch: bytearray | memoryview, timestamp: int, *, log_append_time: bool) -> None:
-    """Set timestamp type and maximum of one batch in place and make its checksum right again."""
+    """Set the timestamp type and maximum of one batch in place and update its checksum."""
     _, attributes = _CRC_AND_ATTRIBUTES.unpack_from(batch, 17)
     attributes = attributes | LOG_APPEND_TIME if log_append_time else attributes & ~LOG_APPEND_TIME
     _MAX_TIMESTAMP.pack_into(batch, 35, timestamp)

@@ -1,8 +1,8 @@
 """Readers and writers of messages, compiled once per class and version from the tables in `schema.py`.
 
-A reader takes any bytes-like object and raises WireError for whatever does not fit: short input, negative or
-giant lengths, text that is not UTF-8. No length is believed before the bytes it promises are there, so a
-small frame cannot make the broker allocate much. Unknown tagged fields are skipped, as Kafka does.
+A reader takes any bytes-like object and raises WireError for invalid input: short input, negative or giant lengths, text
+that is not UTF-8. A length is checked against the bytes that are present, so a small frame cannot make the broker allocate
+much. Unknown tagged fields are skipped, as Kafka does.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def write_count(out: bytearray, count: int, flexible: bool) -> None:
-    """How many elements of an array, or bytes, follow."""
+    """The number of array elements, or bytes, that follow."""
     if flexible:
         write_uvarint(out, count + 1)
     else:
@@ -254,7 +254,7 @@ def _read_value(
         inner = source.name("read_struct", reader(field.struct, version))
         if nullable:
             source.add(depth, "p += 1")
-            # An ordinary field says null with -1; a tagged one with 0, as Kafka's generated code does.
+            # An ordinary field encodes null as -1; a tagged one as 0, as Kafka's generated code does.
             null = "b[p - 1] > 127" if field.tag is None else "b[p - 1] == 0"
             source.add(depth, f"if {null}: {target} = None")
             source.add(depth, f"else: {target}, p = {inner}(b, p)")

@@ -1,7 +1,7 @@
 """The four codecs of record batches, framed as Kafka's Java client frames them.
 
-`decompress` never returns more than `limit` bytes nor allocates much more than that on the way, whatever
-the input says of itself; damaged input raises CompressionError and nothing else.
+`decompress` never returns more than `limit` bytes nor allocates much more than that, whatever size the input claims; damaged
+input raises CompressionError and nothing else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEFAULT_LEVELS = {Codec.GZIP: -1, Codec.LZ4: 9, Codec.ZSTD: 3}
 
 
 class CompressionError(ValueError):
-    """The bytes are not what the codec says, or they unfold to more than is allowed."""
+    """The bytes are not valid for the codec, or decompress to more than is allowed."""
 
 
 def compress(codec: Codec, data: bytes | bytearray | memoryview, level: int | None = None) -> bytes:
@@ -77,7 +77,7 @@ _BOUNDED: dict[Codec, _BoundedDecompressor] = {
 def _decompress_growing(
     codec: _BoundedDecompressor, data: bytes | bytearray | memoryview, limit: int
 ) -> bytes:
-    # The decoder stops at the end of the buffer it is given, so a bomb costs at most `limit` bytes.
+    # The decoder stops at the end of its output buffer, so a decompression bomb costs at most `limit` bytes.
     size = min(limit, max(4096, 4 * len(data)))
     while True:
         output = bytearray(size)

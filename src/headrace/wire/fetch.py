@@ -31,7 +31,7 @@ _LEADER = struct.Struct(">ii")
 
 class File(Protocol):
     def read_into(self, buffer: bytearray | memoryview, position: int, *, nowait: bool = False) -> int:
-        """Fill `buffer` as far as one call does; BlockingIOError when `nowait` and a disk must be asked."""
+        """Fill `buffer` as far as one call does; BlockingIOError when `nowait` and the disk is needed."""
         ...
 
     def is_cached(self, position: int, size: int) -> bool: ...
@@ -56,7 +56,7 @@ Part = bytes | bytearray | Slice
 
 
 class PartitionReply:
-    """What one partition answers."""
+    """The reply for one partition."""
 
     __slots__ = (
         "aborted",
@@ -97,7 +97,7 @@ class PartitionReply:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the client has to act on it, whatever else there is to say."""
+        """Whether the client must see it at once, even without records."""
         return self.error_code != 0 or self.diverging_epoch is not None or self.preferred_read_replica >= 0
 
     def records_size(self) -> int:
@@ -153,6 +153,11 @@ def encode_reply(
         write_endpoint_tag(out, endpoints if version >= 16 else ())
     start = reply_start(total + len(out), correlation_id, flexible)
     return [start, *parts, out] if parts else [start + out]
+
+
+def size_of(parts: Sequence[Part]) -> int:
+    """Bytes of a response frame, without its length in front."""
+    return sum(len(part) if isinstance(part, bytes | bytearray) else part.size for part in parts) - 4
 
 
 def _write_partition(out: bytearray, reply: PartitionReply, size: int, version: int, flexible: bool) -> None:

@@ -19,10 +19,10 @@ R = TypeVar("R", bound=Response)
 
 API_VERSIONS_KEY = 18
 LARGEST_REPLY = 512 * 1024 * 1024
-"""A client believes no longer length than this."""
+"""The largest reply that a client accepts."""
 
 Endpoint = tuple[int, str, int, str | None]
-"""(node id, host, port, rack) of a broker that leads what was asked for."""
+"""(node id, host, port, rack) of a broker that leads a requested partition."""
 
 
 def frame_length(buffer: Buffer, position: int) -> int:
@@ -72,7 +72,7 @@ def encode_request(request: Request, version: int, correlation_id: int, client_i
 
 
 def reply_length(length: Buffer) -> int:
-    """From the four bytes before a reply. WireError for what no broker would send."""
+    """The length in the four bytes before a reply. WireError for one that no broker would send."""
     size: int = _LENGTH.unpack(length)[0]
     if not 4 <= size <= LARGEST_REPLY:
         raise WireError(f"a frame of {size} bytes is no Kafka reply")
@@ -86,7 +86,7 @@ def reply_number(frame: Buffer) -> int:
 
 
 def decode_reply(reply: type[R], version: int, frame: Buffer) -> R:
-    """A reply whose frame came without its length. ApiVersions keeps the old header in every version."""
+    """Decode a reply frame without its length. ApiVersions keeps the old header in every version."""
     start = 5 if version >= reply.FLEXIBLE and reply.API_KEY != API_VERSIONS_KEY else 4
     return decode(reply, version, frame, start)[0]
 
@@ -119,7 +119,7 @@ def write_compact_string(out: bytearray, text: str | None) -> None:
 
 
 def write_endpoint_tag(out: bytearray, endpoints: Sequence[Endpoint]) -> None:
-    """The tag section at the end of a Produce or Fetch reply: tag 0, the brokers to go to instead."""
+    """The tag section at the end of a Produce or Fetch reply: tag 0, the brokers to use instead."""
     if not endpoints:
         out.append(0)
         return

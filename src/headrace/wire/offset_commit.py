@@ -1,6 +1,6 @@
-"""OffsetCommit, read and written by hand: of what consumers ask between fetches, nothing is asked as often.
+"""OffsetCommit, read and written by hand: apart from fetches, it is the request that consumers send most often.
 
-- 2 to 4: retention of the commit's own  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
+- 2 to 4: a retention time per commit  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
 """
 
 from __future__ import annotations
@@ -48,17 +48,45 @@ TopicResult = tuple[str, Sequence[tuple[int, int]]]
 """(topic, [(partition, error code)])"""
 
 
-def read_commit(frame: Buffer, position: int, version: int) -> Commit:
+class RepeatedCommit:
+    """The frame of a commit, to recognise the next one that differs from it only in its correlation id and offsets."""
+
+    __slots__ = ("_fixed", "_size", "_unpack")
+
+    def __init__(self, frame: Buffer, offsets_at: Sequence[int]) -> None:
+        """`offsets_at` says where in the frame its offsets are, as `read_commit` does."""
+        layout, end = [">4si"], 8
+        for position in offsets_at:
+            layout.append(f"{position - end}sq")
+            end = position + 8
+        layout.append(f"{len(frame) - end}s")
+        self._size = len(frame)
+        self._unpack = struct.Struct("".join(layout)).unpack
+        self._fixed = self._unpack(frame)[::2]
+
+    def read(self, frame: Buffer) -> tuple[int, ...] | None:
+        """The correlation id and the offsets; None when anything else is different."""
+        if len(frame) != self._size:
+            return None
+        fields = self._unpack(frame)
+        return fields[1::2] if fields[::2] == self._fixed else None
+
+
+def read_commit(frame: Buffer, position: int, version: int) -> tuple[Commit, list[int]]:
+    """The commit, and where in the frame its offsets are."""
+    offsets_at: list[int] = []
     try:
-        commit, end = (_read_compact if version >= FLEXIBLE else _read_plain)(frame, position, version)
+        commit, end = (_read_compact if version >= FLEXIBLE else _read_plain)(
+            frame, position, version, offsets_at
+        )
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise WireError(f"OffsetCommit v{version} is cut short or malformed: {error}") from None
     if end > len(frame):
         raise WireError(f"OffsetCommit v{version} is cut short")
-    return commit
+    return commit, offsets_at
 
 
-def _read_plain(frame: Buffer, position: int, version: int) -> tuple[Commit, int]:
+def _read_plain(frame: Buffer, position: int, version: int, offsets_at: list[int]) -> tuple[Commit, int]:
     group_id, position = _text(frame, position)
     (generation,) = _INT32.unpack_from(frame, position)
     member_id, position = _text(frame, position + 4)
@@ -75,6 +103,7 @@ def _read_plain(frame: Buffer, position: int, version: int) -> tuple[Commit, int
         partitions = []
         inner, position = _count(frame, position)
         for _ in range(inner):
+            offsets_at.append(position + 4)
             if version >= 6:
                 index, offset, epoch = _PARTITION_6.unpack_from(frame, position)
                 position += 16
@@ -117,7 +146,7 @@ def _believable(count: int, frame: Buffer, position: int) -> int:
     return count
 
 
-def _read_compact(frame: Buffer, position: int, version: int) -> tuple[Commit, int]:
+def _read_compact(frame: Buffer, position: int, version: int, offsets_at: list[int]) -> tuple[Commit, int]:
     group_id, position = _compact_text(frame, position)
     (generation,) = _INT32.unpack_from(frame, position)
     member_id, position = _compact_text(frame, position + 4)
@@ -129,6 +158,7 @@ def _read_compact(frame: Buffer, position: int, version: int) -> tuple[Commit, i
         partitions = []
         inner, position = read_uvarint(frame, position)
         for _ in range(_believable(inner - 1, frame, position)):
+            offsets_at.append(position + 4)
             index, offset, epoch = _PARTITION_6.unpack_from(frame, position)
             metadata, position = _nullable_compact_text(frame, position + 16)
             partitions.append(PartitionCommit(index, offset, epoch, metadata or ""))

@@ -1,6 +1,6 @@
 """Produce, read and written by hand: the one request whose cost decides how fast a broker is.
 
-Records are handed on as slices of the frame, never copied and never decoded.
+Records are passed on as slices of the frame, never copied and never decoded.
 
 - 3: the oldest version with record batches  - 5: log start offset in the reply  - 8: errors per record
 - 9: compact encoding  - 10: the current leader when the broker is not it  - 13: topic ids instead of names

@@ -1,7 +1,7 @@
-"""Walking the records of a decompressed payload without making objects of them.
+"""Walking the records of a decompressed payload without creating objects for them.
 
-The bytes are untrusted: whatever they hold, a walk ends within them or raises one KafkaError (INVALID_RECORD).
-Compaction passes over every record of a log here, so varints of one byte and of two, nearly all, are read in line.
+The bytes are untrusted: whatever they hold, a walk ends within them or raises one KafkaError (INVALID_RECORD). Compaction
+walks every record of a log here, so varints of one or two bytes, which nearly all are, are read inline.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def iterate_raw(payload: bytes, count: int) -> Iterator[RawRecord]:
 def read_keys(payload: bytes, count: int) -> tuple[list[bytes | None], bool]:
     """The keys of the `count` records of a payload, and whether their offset deltas count up from 0.
 
-    Values and headers are not looked at: of most records compaction needs no more.
+    Values and headers are not read: for most records compaction needs only the key.
     """
     keys: list[bytes | None] = []
     in_order = True
@@ -156,7 +156,7 @@ def read_keys(payload: bytes, count: int) -> tuple[list[bytes | None], bool]:
 def plainly_keyed(payload: bytes, count: int) -> bool:
     """Whether these are `count` whole records that all have keys and whose offset deltas count up from 0.
 
-    False says only that it takes a closer look: a varint is longer than nearly all are, or something is wrong.
+    False means only that a full check is needed: a varint is unusually long, or something is wrong.
     """
     position, end = 0, len(payload)
     try:
@@ -206,8 +206,8 @@ def plainly_keyed(payload: bytes, count: int) -> bool:
 
 
 def pick_records(payload: bytes, numbers: Sequence[int]) -> list[bytes]:
-    """The records with these numbers, counted from 0 in the order they have in the payload, each with its length in
-    front; the others are passed over by their length alone. For a payload whose keys have been read."""
+    """The records with these numbers, counted from 0 in the order they have in the payload, each with its length in front;
+    the others are skipped by their length. For a payload whose keys have been read."""
     picked: list[bytes] = []
     position, end, at = 0, len(payload), 0
     try:

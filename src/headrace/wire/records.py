@@ -10,9 +10,12 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from crc32c import crc32c
+
 from headrace.wire.batch import (
     CODEC_MASK,
     CONTROL,
+    CRC_START,
     DELETE_HORIZON,
     HEADER,
     HEADER_SIZE,
@@ -36,6 +39,9 @@ from headrace.wire.raw_records import invalid, iterate_raw, read_varint
 Header = tuple[str, bytes | None]
 
 _CRC = struct.Struct(">I")
+_UNCHECKED = struct.Struct(">qiibI")
+_CHECKED = struct.Struct(">hiqqqhii")
+"""The header before the first byte under the checksum, and from there on."""
 _MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
 
@@ -133,11 +139,11 @@ def _make_varint(value: int) -> bytes:
 
 
 _SMALL_VARINTS = tuple(_make_varint(value) for value in range(1024))
-"""Nearly every number in a record is a small one: a length, or a difference from the record before."""
+"""Nearly every number in a record is small: a length, or a delta from the record before."""
 
 
 class BatchBuilder:
-    """Collects records into one batch. Offsets count up from `base_offset` unless a record names its own."""
+    """Collects records into one batch. Offsets count up from `base_offset` unless a record has its own."""
 
     __slots__ = (
         "_attributes",
@@ -232,7 +238,7 @@ class BatchBuilder:
         return offset
 
     def build(self, *, last_offset: int | None = None) -> bytearray:
-        """The finished batch. Compaction passes the `last_offset` it had, which outlives its last record."""
+        """The finished batch. Compaction passes the original `last_offset`, even if the last record was removed."""
         if last_offset is None:
             last_offset = self._next_offset - 1
         header = BatchHeader(
@@ -263,34 +269,60 @@ def build_batch(
     control: bool = False,
 ) -> bytearray:
     """Records of one moment without headers, (key, value) each; transactional if there is a producer id."""
-    parts: list[Buffer] = []
-    for index, (key, value) in enumerate(entries):
-        body = b"".join(
-            (b"\0\0", varint(index), varint(len(key)), key, *_nullable(value), b"\0")  # the last: no headers
-        )
-        parts += (varint(len(body)), body)
-    attributes = codec | (TRANSACTIONAL if producer_id != NO_PRODUCER_ID else 0) | (CONTROL if control else 0)
-    count = len(entries)
-    header = BatchHeader(
-        0,
-        0,
-        NO_LEADER_EPOCH,
-        MAGIC,
-        0,
-        attributes,
-        count - 1,
+    records = [plain_record(index, key, value) for index, (key, value) in enumerate(entries)]
+    return seal_batch(
+        records,
         timestamp,
-        timestamp,
-        producer_id,
-        producer_epoch,
-        NO_SEQUENCE,
-        count,
+        codec=codec,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        control=control,
     )
-    return assemble(header, b"".join(parts))
+
+
+def plain_record(index: int, key: Buffer, value: Buffer | None) -> bytes:
+    """The record at `index` of a batch whose records are of one moment and have no headers."""
+    body = b"".join(
+        (b"\0\0", varint(index), varint(len(key)), key, *_nullable(value), b"\0")  # the last: no headers
+    )
+    return varint(len(body)) + body
+
+
+def around_index(key: Buffer, value_size: int, index_size: int) -> tuple[bytes, bytes]:
+    """Of such a record what stands before its index, and what between the index and the value; a zero byte ends it."""
+    between = b"".join((varint(len(key)), key, varint(value_size)))
+    return varint(2 + index_size + len(between) + value_size + 1) + b"\0\0", between
+
+
+def seal_batch(
+    records: Sequence[bytes],
+    timestamp: int,
+    *,
+    codec: Codec = Codec.NONE,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    control: bool = False,
+) -> bytearray:
+    """The batch of such records, made by `plain_record` or the like; transactional if there is a producer id."""
+    attributes = codec | (TRANSACTIONAL if producer_id != NO_PRODUCER_ID else 0) | (CONTROL if control else 0)
+    count = len(records)
+    payload = b"".join(records)
+    if codec is not Codec.NONE:
+        payload = compress(codec, payload)
+    checked = (
+        _CHECKED.pack(
+            attributes, count - 1, timestamp, timestamp, producer_id, producer_epoch, NO_SEQUENCE, count
+        )
+        + payload
+    )
+    start = _UNCHECKED.pack(
+        0, len(checked) + CRC_START - LENGTH_OVERHEAD, NO_LEADER_EPOCH, MAGIC, crc32c(checked)
+    )
+    return bytearray(start + checked)
 
 
 def assemble(header: BatchHeader, payload: Buffer, level: int | None = None) -> bytearray:
-    """A batch of this header and these records, not compressed yet; its length and checksum are put right."""
+    """A batch with this header and these records, not compressed; its length and checksum are computed."""
     if header.attributes & CODEC_MASK and payload:
         payload = compress(header.codec, payload, level)
     batch = bytearray(HEADER_SIZE)

@@ -1,9 +1,8 @@
 """What a message looks like in each version.
 
-A message is one Python class for all versions of an API; its FIELDS say which versions carry which field.
-Encoding drops what the version does not have (and writes an empty value where it cannot say null); decoding
-leaves such fields at their defaults. `codec.py` compiles these tables: one reader and one writer per class
-and version.
+A message is one Python class for all versions of an API; its FIELDS define which versions carry which field. Encoding drops
+fields that the version does not have (and writes an empty value where null is not allowed); decoding leaves such fields at
+their defaults. `codec.py` compiles these tables: one reader and one writer per class and version.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class Response(Message):
 
     @classmethod
     def failed(cls, code: int, message: str) -> Response | None:
-        """A response that says only that the request failed; None where an API has no place for that at its top."""
+        """A response that carries only an error; None where the response has no top-level error code."""
         names = {field.name for field in cls.FIELDS}
         if "error_code" not in names:
             return None

@@ -1,4 +1,4 @@
-"""A plain socket that speaks one request and reads one reply, in any version."""
+"""A plain socket that sends one request and reads one reply, in any version."""
 
 import pytest
 

@@ -96,7 +96,7 @@ def test_any_broker_creates_grows_configures_and_deletes_topics(elsewhere, wires
         CreateTopicsRequest([CreatableTopic("any", 2, 3)]), 7, CreateTopicsResponse
     ).topics
     assert (made.error_code, made.num_partitions, made.replication_factor) == (0, 2, 3)
-    # Whoever passed the request on knows of the topic when it answers.
+    # The broker that passed the request on knows the topic when it answers.
     assert len(partitions(elsewhere, "any")) == 2
     request = CreatePartitionsRequest([CreatePartitionsTopic("any", 4, None)])
     assert elsewhere.ask(request, 3, CreatePartitionsResponse).results[0].error_code == 0

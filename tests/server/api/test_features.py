@@ -1,4 +1,4 @@
-"""Feature levels: which there are, which hold, and switching the transaction protocol."""
+"""Feature levels: which exist, which are in effect, and switching the transaction protocol."""
 
 import pytest
 
@@ -41,8 +41,8 @@ def test_the_highest_levels_hold_until_somebody_says_otherwise(bootstrap):
 def test_the_supported_levels_are_told_to_clients_that_understand_a_level_of_zero(bootstrap):
     with WireClient(bootstrap) as client:
         assert client.call(ApiVersionsRequest(**WHO), 3).supported_features == []
-        told = client.call(ApiVersionsRequest(**WHO), 4).supported_features
-    assert {(each.name, each.min_version, each.max_version) for each in told} == {
+        supported = client.call(ApiVersionsRequest(**WHO), 4).supported_features
+    assert {(each.name, each.min_version, each.max_version) for each in supported} == {
         ("group.version", 0, 1),
         ("transaction.version", 0, 2),
         ("delegation.token.version", 0, 1),

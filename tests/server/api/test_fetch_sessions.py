@@ -45,7 +45,8 @@ def test_partitions_left_out_for_want_of_room_come_in_the_following_replies(wire
     asked = [FetchPartition(partition=index, partition_max_bytes=1024) for index in range(3)]
     session, served = fetch(wire, 0, 0, [FetchTopic(topic=filled, partitions=asked)], max_bytes=1)
     for epoch in (1, 2):
-        # What was served is read on from its end; nothing is said of the others, which the session knows.
+        # Partitions that were served are fetched from their new offset; the others are not named, because the session
+        # knows them.
         done = [
             FetchPartition(partition=index, fetch_offset=high_watermark, partition_max_bytes=1024)
             for index, high_watermark in served.items()

@@ -1,4 +1,4 @@
-"""The end of the log as consumers are told it never goes back, although leaders change."""
+"""The end of the log that consumers see never goes back, even when leaders change."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ from headrace.wire.messages.list_offsets import ListOffsetsPartition, ListOffset
 
 @pytest.fixture
 def partition(make_partition):
-    """Two records and a new term: its leader does not know yet that the follower has them too."""
+    """Two records and a new leader epoch: the leader does not know yet that the follower has them too."""
     partition = make_partition("orders", replicas=(1, 2))
     partition.append(memoryview(bytearray(batch(b"a", b"b"))))
     partition.take_role(PartitionState((1, 2), (1, 2), 1, leader_epoch=1, partition_epoch=1), 1, 0.0)

@@ -1,4 +1,4 @@
-"""Real brokers in processes of their own, with their cluster's facts in a real ZooKeeper."""
+"""Real brokers in separate processes, with their cluster's metadata in a real ZooKeeper."""
 
 import contextlib
 import os

@@ -14,9 +14,7 @@ from headrace.server.cluster.image import MetadataImage
 from headrace.server.config.broker import BrokerConfig
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.create_topics import CreatableTopic
-
-Cluster = Any
-"""The fixture's class, which lives in conftest."""
+from tests.server.cluster.nodes import Cluster
 
 
 async def refused(controller: Controller) -> None:

@@ -83,7 +83,7 @@ class ControllerRules(RuleBasedStateMachine):
             self.check_arrivals(before, lost)
 
     def check_arrivals(self, before: MetadataImage, lost: set[int]) -> None:
-        """Nobody who lost data leads what another member of the ISR may still have."""
+        """No broker that lost data leads a partition that another member of the ISR may still have."""
         for topic in self.image.topics.values():
             for index, after in enumerate(topic.partitions):
                 known = before.topics[topic.name].partitions[index]
@@ -220,7 +220,7 @@ class ControllerRules(RuleBasedStateMachine):
 
     @rule(full=st.sets(IDS))
     def fill_disks(self, full: set[int]) -> None:
-        self.apply(brokers.relieve(self.image, full))
+        self.apply(brokers.move_off_full_disks(self.image, full))
         for topic in self.image.topics.values():
             for partition in topic.partitions:
                 if partition.leader in full:

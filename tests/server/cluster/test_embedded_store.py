@@ -48,10 +48,10 @@ def _copy(directory: Path) -> Path:
 async def test_a_change_is_visible_when_its_watch_is_told() -> None:
     store = await EmbeddedStore.open(None)
     session = store.connect()
-    told = asyncio.Event()
-    await session.get("/a", told.set)
+    changed = asyncio.Event()
+    await session.get("/a", changed.set)
     await session.commit([Create("/a", b"now")])
-    await told.wait()
+    await changed.wait()
     found = await session.get("/a")
     assert found is not None
     assert found[0] == b"now"

@@ -1,4 +1,4 @@
-"""kazoo works in threads of its own; a broker whose kazoo loses one gets a new session."""
+"""kazoo runs its own threads; a broker whose kazoo loses one gets a new session."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from headrace.testing.zookeeper import ZooKeeperServer
 from headrace.wire.messages.create_topics import CreatableTopic
 
 STRAY_ANSWER = struct.pack(">iiqi", 16, 987_654, 0, 0)
-"""The header of an answer to a question that nobody asked."""
+"""The header of a reply to a request that was never sent."""
 
 
 class Meddler:
-    """Stands between brokers and ZooKeeper, and can put words into ZooKeeper's mouth."""
+    """A proxy between brokers and ZooKeeper that can inject replies."""
 
     def __init__(self, port: int) -> None:
         self._target = port

@@ -60,7 +60,7 @@ async def create(node: ClusterNode, name: str, partitions: int, factor: int) -> 
 
 
 async def create_in_the_end(name: str, *nodes: ClusterNode) -> None:
-    """As a client does: ask whoever is the controller, until one still is when it answers."""
+    """As a client does: ask the current controller, and retry if it has changed by the time it answers."""
     while True:
         controller = await controller_among(*nodes)
         try:
@@ -116,7 +116,7 @@ async def test_brokers_make_one_cluster_with_one_controller(start: Start) -> Non
     await see(nodes[0], lambda image: len([each for each in image.brokers.values() if each.active]) == 3)
     assert len({node.image.cluster_id for node in nodes}) == 1
     assert sum(node.controller is not None for node in nodes) == 1
-    assert not controller.lone
+    assert not controller.standalone
 
 
 async def test_when_the_controller_goes_another_broker_is_elected_and_leaders_move(start: Start) -> None:
@@ -139,7 +139,7 @@ async def test_when_the_controller_goes_another_broker_is_elected_and_leaders_mo
 async def test_a_broker_that_hangs_loses_its_session_and_comes_back(
     tmp_path: Path, zookeeper: ZooKeeperServer
 ) -> None:
-    """kazoo pings from a thread of its own; the watchdog gives the session up all the same."""
+    """kazoo pings from its own thread; the watchdog ends the session all the same."""
     settings = {"zookeeper.connect": f"{zookeeper.connect_string}/{tmp_path.name}"}
     node = await start_node(1, settings)
     epoch, session = node.broker_epoch, node._store.session_id
@@ -224,7 +224,7 @@ async def test_a_supervisor_that_restarts_finds_its_brokers_again(tmp_path: Path
 
 
 def test_a_connection_that_has_just_ended_makes_the_store_unavailable(tmp_path: Path) -> None:
-    """On the loop brokers run on, which refuses to write to a closed connection with an error of its own."""
+    """On the brokers' event loop (uvloop), which raises its own error for a write to a closed connection."""
 
     async def ask() -> None:
         store = await EmbeddedStore.open(tmp_path / "cluster.db")
@@ -232,7 +232,7 @@ def test_a_connection_that_has_just_ended_makes_the_store_unavailable(tmp_path: 
         await server.start()
         remote = await RemoteStore.open(tmp_path / "s", 3.0, SystemClock())
         assert remote._writer is not None
-        remote._tasks[0].cancel()  # whoever reads has not heard of it yet
+        remote._tasks[0].cancel()  # the reading task has not noticed yet
         remote._writer.transport.abort()
         for _ in range(5):
             await asyncio.sleep(0)

@@ -1,13 +1,10 @@
 """A controller that follows another judges by its own settings."""
 
 import asyncio
-from typing import Any
 
 from headrace.server.cluster.decisions import create_topics
 from headrace.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic
-
-Cluster = Any
-"""The fixture's class, which lives in conftest."""
+from tests.server.cluster.nodes import Cluster
 
 
 async def test_a_controller_that_allows_unclean_elections_leaves_no_partition_without_a_leader(

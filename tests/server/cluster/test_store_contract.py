@@ -1,4 +1,4 @@
-"""What the code above the store relies on, asked of every home the store has."""
+"""What the code above the store relies on, checked for every implementation of the store."""
 
 from __future__ import annotations
 
@@ -139,11 +139,11 @@ async def test_what_one_session_writes_another_reads(connect: Connect) -> None:
 
 async def test_a_watch_is_told_once_of_the_next_change_of_a_node(connect: Connect) -> None:
     first, second = await connect(), await connect()
-    told: list[str] = []
+    fired: list[str] = []
     happened = asyncio.Event()
 
     def note(what: str) -> Callable[[], None]:
-        return lambda: (told.append(what), happened.set())[1]
+        return lambda: (fired.append(what), happened.set())[1]
 
     for op, what in ((Create("/w"), "made"), (SetData("/w", b"x"), "changed"), (Delete("/w"), "gone")):
         happened.clear()
@@ -152,17 +152,17 @@ async def test_a_watch_is_told_once_of_the_next_change_of_a_node(connect: Connec
         await asyncio.wait_for(happened.wait(), 20)
     await second.commit([Create("/w")])
     await first.get("/w")
-    assert told == ["made", "changed", "gone"]
+    assert fired == ["made", "changed", "gone"]
 
 
 async def test_a_watch_on_children_is_told_of_comings_and_goings(connect: Connect) -> None:
     first, second = await connect(), await connect()
     await first.commit([Create("/p")])
     for op in (Create("/p/a"), Delete("/p/a")):
-        told = asyncio.Event()
-        await first.children("/p", told.set)
+        changed = asyncio.Event()
+        await first.children("/p", changed.set)
         await second.commit([op])
-        await asyncio.wait_for(told.wait(), 20)
+        await asyncio.wait_for(changed.wait(), 20)
 
 
 async def test_ephemeral_nodes_go_with_their_session_and_say_whose_they_are(connect: Connect) -> None:

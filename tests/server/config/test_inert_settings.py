@@ -1,4 +1,5 @@
-"""Every known setting acts, or says why it does not. What acts is read somewhere: the program itself is searched for it."""
+"""Every known setting acts, or gives the reason why not. A setting that acts is read somewhere: the test searches the source
+for it."""
 
 import ast
 import re
@@ -169,7 +170,7 @@ def test_the_search_takes_no_check_and_no_unused_field_for_an_action() -> None:
 
 
 CLIENT_SETTINGS = {"acks", "bootstrap.servers"}
-COMMANDS = {"headrace features", "--brokers N"}
+COMMANDS = {"headrace features", "headrace quotas", "--brokers N"}
 
 
 def test_what_a_sentence_about_a_retired_setting_recommends_is_there_and_acts() -> None:

@@ -1,4 +1,4 @@
-"""A group coordinator over a log in memory and a clock that only moves when told."""
+"""A group coordinator over a log in memory and a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from headrace.server.groups.client import Client
 from headrace.server.groups.config import GroupConfig
 from headrace.server.groups.coordinator import GroupCoordinator
+from headrace.server.replica.turn import Turn
 from headrace.wire import batch as batches
 from headrace.wire.codec import encode
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -29,7 +30,7 @@ from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRequest
 from headrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from headrace.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from headrace.wire.offset_commit import Commit, PartitionCommit, TopicCommit, TopicResult
+from headrace.wire.offset_commit import Commit, PartitionCommit, TopicCommit
 
 T = TypeVar("T")
 
@@ -90,6 +91,7 @@ class MemoryLog:
         self.start_offset = 0
         self.end_offset = 0
         self.high_watermark = 0
+        self.largest_batch = 1_048_588
         self.hold = False
         self.refuse: KafkaError | None = None
         self.reads = 0
@@ -180,7 +182,7 @@ class Harness:
         self.coordinator = self._new()
 
     def _new(self) -> GroupCoordinator:
-        return GroupCoordinator(self.config, self.clock, self.topics)
+        return GroupCoordinator(self.config, self.clock, self.topics, Turn())
 
     def configure(self, **settings: Any) -> None:
         self.config = replace(self.config, **settings)
@@ -316,16 +318,16 @@ class Harness:
         """The error of the one partition; an error of the whole commit is raised."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-        def reply(results: list[TopicResult]) -> None:
-            error = ErrorCode(results[0][1][0][1])
-            if error in (ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE):
-                future.set_result(error)
+        def done(error: KafkaError | None) -> None:
+            if error is None:
+                future.set_result(ErrorCode(prepared.results[0][1][0][1]))
             else:
-                future.set_exception(KafkaError(error))
+                future.set_exception(error)
 
         topics = [TopicCommit(topic, [PartitionCommit(partition, offset, 3, metadata)])]
         request = Commit(group, generation, member, retention_ms, None, topics)
-        self.coordinator.commit(version, request, reply)
+        prepared = self.coordinator.prepare_commit(version, request)
+        self.coordinator.commit(prepared, prepared.offsets, done)
         return future
 
     async def fetch(
@@ -379,7 +381,7 @@ class Harness:
         )
 
     def partitions(self, response: ConsumerGroupHeartbeatResponse) -> dict[str, list[int]] | None:
-        """What a heartbeat's answer assigns; None when it says nothing of it."""
+        """The partitions that a heartbeat's answer assigns; None when it has no assignment."""
         if response.assignment is None:
             return None
         return {

@@ -67,7 +67,7 @@ class Group:
         return consumer
 
     def poll_until(self, condition: Callable[[], bool], what: str, *but: Consumer) -> list[bytes]:
-        """Everybody polls, but those named, until the condition holds; returns what they got."""
+        """All consumers except those named poll until the condition holds; returns what they got."""
         values = []
 
         def polled() -> bool:
@@ -144,12 +144,12 @@ def test_of_two_with_one_instance_id_the_older_is_told_and_stops(group: Group) -
     younger = group.join(group_instance_id="twin")
     group.poll_until(lambda: owned(younger) == 4, "the younger twin's assignment")
 
-    def told() -> bool:
+    def fenced() -> bool:
         return any(
             consumer is older and error.code() == KafkaError._FATAL for consumer, error in group.errors
         )
 
-    group.poll_until(told, "the older twin's end")
+    group.poll_until(fenced, "the older twin's end")
 
 
 def test_a_static_member_restarts_and_the_others_go_on_without_a_rebalance(group: Group) -> None:

@@ -1,4 +1,4 @@
-"""The classic protocol, one request at a time, with time that moves only when told."""
+"""The classic protocol, one request at a time, on a clock that the test moves."""
 
 from __future__ import annotations
 

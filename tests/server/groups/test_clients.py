@@ -1,4 +1,4 @@
-"""Real clients in real groups: every record reaches somebody, and no partition ever has two owners."""
+"""Real clients in real groups: every record reaches a member, and no partition ever has two owners."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ QUICK = {
 
 
 class Recorder:
-    """Who owns which partition, and what has been delivered; complains of a second owner at once."""
+    """Which member owns which partition, and what has been delivered; a second owner fails at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""The consumer protocol (KIP-848), one heartbeat at a time, with time that moves only when told."""
+"""The consumer protocol (KIP-848), one heartbeat at a time, on a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ import pytest
 
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.server.groups.refusals import refused
 
 ALL = [0, 1, 2, 3]
-
-
-async def refused(heartbeat) -> tuple[ErrorCode, str]:
-    with pytest.raises(KafkaError) as caught:
-        await heartbeat
-    return caught.value.code, caught.value.message
 
 
 async def test_the_first_member_gets_everything_with_its_first_heartbeat(groups) -> None:
@@ -36,7 +31,7 @@ async def test_a_partition_moves_only_after_its_owner_has_given_it_up(groups) ->
     await groups.consumer("a")
     b = await groups.consumer("b")
     assert (b.member_epoch, groups.partitions(b)) == (2, {})
-    # a hears what to keep, and stays in its epoch until it has obeyed.
+    # a learns what to keep, and stays in its epoch until it has given up the rest.
     a = await groups.consumer("a", 1)
     assert a.member_epoch == 1
     kept = groups.partitions(a)
@@ -296,166 +291,3 @@ async def test_an_administrator_takes_members_out(groups) -> None:
     ]
     assert groups.coordinator.describe_consumer("group").group_state == "Empty"
     assert (await refused(groups.consumer("a", 1)))[0] == ErrorCode.UNKNOWN_MEMBER_ID
-
-
-# Patterns
-
-
-async def test_a_pattern_is_matched_by_the_broker_against_whole_names(groups) -> None:
-    groups.topics.set("orders-eu", 1)
-    groups.topics.set("my-orders", 1)
-    joined = await groups.consumer("a", regex="orders.*")
-    assert groups.partitions(joined) == {"orders": ALL, "orders-eu": [0]}
-    groups.topics.set("orders-us", 2)
-    assert groups.partitions(await groups.consumer("a", 1)) == {
-        "orders": ALL,
-        "orders-eu": [0],
-        "orders-us": [0, 1],
-    }
-
-
-async def test_names_and_a_pattern_add_up(groups) -> None:
-    joined = await groups.consumer("a", topics=["payments"], regex="ord.*")
-    assert groups.partitions(joined) == {"orders": ALL, "payments": [0, 1]}
-
-
-async def test_a_pattern_that_is_not_re2_is_refused_and_one_that_would_hang_others_is_harmless(
-    groups,
-) -> None:
-    code, message = await refused(groups.consumer("a", regex="(orders"))
-    assert code == ErrorCode.INVALID_REGULAR_EXPRESSION
-    assert "`(orders` is not a valid RE2 regular expression" in message
-    assert (await refused(groups.consumer("a", regex=r"(a)\1")))[0] == ErrorCode.INVALID_REGULAR_EXPRESSION
-    groups.topics.set("a" * 200, 1)
-    joined = await groups.consumer("a", regex="(a+)+b")
-    assert groups.partitions(joined) == {}
-
-
-async def test_a_pattern_nobody_uses_any_more_is_forgotten(groups) -> None:
-    await groups.consumer("a", regex="orders")
-    assert groups.partitions(await groups.consumer("a", 1, regex="payments")) == {}
-    assert groups.partitions(await groups.consumer("a", 1, owned={})) == {"payments": [0, 1]}
-    await groups.restart()
-    full = await groups.consumer("a", 2, topics=[], owned={}, rebalance_ms=1000)
-    assert groups.partitions(full) == {"payments": [0, 1]}
-
-
-async def test_topics_a_member_may_not_see_do_not_exist_for_its_pattern(groups) -> None:
-    plain = groups.client
-    groups.client = lambda version: plain(version)._replace(may_describe=lambda topic: topic != "orders")
-    joined = await groups.consumer("a", regex="orders|payments")
-    assert groups.partitions(joined) == {"payments": [0, 1]}
-
-
-async def test_what_members_may_see_is_looked_at_again_from_time_to_time(groups) -> None:
-    hidden = {"orders"}
-    plain = groups.client
-    groups.client = lambda version: plain(version)._replace(may_describe=lambda topic: topic not in hidden)
-    epoch = (await groups.consumer("a", regex="orders|payments")).member_epoch
-    hidden.clear()
-    seen = {"payments": [0, 1]}
-    for _ in range(70):
-        await groups.pass_time(10)
-        answer = await groups.consumer("a", epoch, owned=seen)
-        epoch, seen = answer.member_epoch, groups.partitions(answer) or seen
-    assert seen == {"orders": [0, 1, 2, 3], "payments": [0, 1]}
-
-
-# Static members
-
-
-async def test_a_static_member_that_comes_back_in_time_gets_its_partitions_and_nobody_notices(groups) -> None:
-    await groups.consumer("a", instance="one")
-    await groups.consumer("b", instance="two")
-    kept = groups.partitions(await groups.consumer("a", 1, instance="one"))
-    await groups.consumer("a", 1, instance="one", owned=kept)
-    theirs = groups.partitions(await groups.consumer("b", 2, instance="two"))
-    await groups.consumer("a", -2, instance="one")
-    assert groups.partitions(await groups.consumer("b", 2, instance="two")) is None
-    back = await groups.consumer("a2", instance="one")
-    assert (back.member_epoch, groups.partitions(back)) == (2, kept)
-    still = await groups.consumer("b", 2, instance="two")
-    assert (still.member_epoch, groups.partitions(still)) == (2, None)
-    assert theirs is not None
-
-
-async def test_an_instance_id_in_use_is_refused_until_it_is_released(groups) -> None:
-    await groups.consumer("a", instance="one")
-    assert (await refused(groups.consumer("b", instance="one")))[0] == ErrorCode.UNRELEASED_INSTANCE_ID
-    await groups.consumer("a", -2, instance="one")
-    assert (await groups.consumer("b", instance="one")).member_epoch == 1
-    assert (await refused(groups.consumer("a", 1, instance="one")))[0] == ErrorCode.FENCED_INSTANCE_ID
-
-
-async def test_a_static_member_that_stays_away_loses_its_place_with_its_session(groups) -> None:
-    await groups.consumer("a", instance="one")
-    await groups.consumer("b")
-    await groups.consumer("a", -2, instance="one")
-    await groups.pass_time(30)
-    await groups.consumer("b", 2)
-    await groups.pass_time(16)
-    assert groups.partitions(await groups.consumer("b", 2)) == {"orders": ALL}
-
-
-# Storing
-
-
-async def test_a_group_survives_a_restart_in_the_middle_of_a_rebalance(groups) -> None:
-    await groups.consumer("a")
-    await groups.consumer("b")
-    kept = groups.partitions(await groups.consumer("a", 1))
-    await groups.restart()
-    assert groups.coordinator.describe_consumer("group").group_state == "Reconciling"
-    assert (await groups.consumer("a", 1, owned=kept)).member_epoch == 2
-    theirs = groups.partitions(await groups.consumer("b", 2))
-    assert kept is not None
-    assert theirs == {"orders": sorted(set(ALL) - set(kept["orders"]))}
-
-
-async def test_nothing_changes_when_a_heartbeat_cannot_be_stored(groups) -> None:
-    await groups.consumer("a")
-    log = groups.log("group")
-    log.refuse = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "no")
-    assert (await refused(groups.consumer("b")))[0] == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    groups.topics.set("orders", 5)
-    assert (await refused(groups.consumer("a", 1)))[0] == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    log.refuse = None
-    assert [member.member_id for member in groups.coordinator.describe_consumer("group").members] == ["a"]
-    assert groups.partitions(await groups.consumer("a", 1)) == {"orders": [0, 1, 2, 3, 4]}
-
-
-async def test_offsets_are_committed_and_fetched_with_the_members_epoch(groups) -> None:
-    await groups.consumer("a")
-    await groups.commit(5, member="a", generation=1)
-    assert await groups.fetch() == (5, 0)
-    with pytest.raises(KafkaError) as stale:
-        await groups.commit(6, member="a", generation=0)
-    assert stale.value.code == ErrorCode.STALE_MEMBER_EPOCH
-    with pytest.raises(KafkaError) as old:
-        await groups.commit(6, member="a", generation=1, version=8)
-    assert old.value.code == ErrorCode.UNSUPPORTED_VERSION
-
-
-async def test_an_empty_group_is_deleted_with_everything_it_wrote(groups) -> None:
-    await groups.consumer("a", regex="orders")
-    await groups.commit(5, member="a", generation=1)
-    await groups.consumer("a", -1)
-    await groups.coordinator.delete("group")
-    await groups.restart()
-    assert groups.coordinator.list([], []) == []
-
-
-async def test_describing_shows_members_with_what_they_have_and_will_have(groups) -> None:
-    await groups.consumer("a", topics=["payments"], instance="one")
-    await groups.consumer("b", topics=["payments"])
-    described = groups.coordinator.describe_consumer("group")
-    a, b = described.members
-    assert (described.group_epoch, described.assignment_epoch) == (2, 2)
-    assert (a.member_id, a.instance_id, a.client_host, a.member_epoch) == ("a", "one", "/127.0.0.1", 1)
-    assert [each.topic_name for each in a.assignment.topic_partitions] == ["payments"]
-    assert a.assignment.topic_partitions[0].partitions == [0, 1]
-    assert len(a.target_assignment.topic_partitions[0].partitions) == 1
-    assert b.assignment.topic_partitions == []
-    with pytest.raises(KafkaError) as unknown:
-        groups.coordinator.describe_consumer("nobody")
-    assert unknown.value.code == ErrorCode.GROUP_ID_NOT_FOUND

@@ -1,4 +1,4 @@
-"""What requests about groups are answered with, byte by byte: clients decide by the code what to do next."""
+"""The replies to requests about groups, byte by byte: clients act on the error codes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_group_that_is_named_twice_is_deleted_once(client: WireClient, group: 
 
 
 class Veil:
-    """An authorizer that hides one topic, once it is told to."""
+    """An authorizer that can hide one topic."""
 
     hidden = ""
 

@@ -1,10 +1,10 @@
-"""A clock moved by hand, quick ways to make batches and logs."""
+"""A clock moved by hand, quick ways to make batches and logs, compacted ones among them."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from headrace.server.log.environment import Environment
 from headrace.server.log.partition import PartitionLog, ReopenFacts
 from headrace.wire.batch import iterate_batches
 from headrace.wire.records import BatchBuilder, Record, decode_records
+from tests.server.log.compacting import Compacted
 
 T = TypeVar("T")
 
@@ -126,3 +127,22 @@ def clock() -> ManualClock:
 @pytest.fixture
 def lab(tmp_path: Path, clock: ManualClock) -> LogLab:
     return LogLab(tmp_path, clock)
+
+
+@pytest.fixture
+def make_compacted(tmp_path: Path, clock: ManualClock, lab: LogLab) -> Iterator[Callable[..., Compacted]]:
+    """Compacted logs on demand: `make_compacted(segment_bytes=1000)`; closed when the test ends."""
+    made: list[Compacted] = []
+
+    def make(**settings: Any) -> Compacted:
+        compacted = Compacted(tmp_path / f"data{len(made)}", clock, **settings)
+        compacted.records = lambda: [
+            (record.offset, record.key, record.value) for record in lab.records(compacted.log)
+        ]
+        made.append(compacted)
+        return compacted
+
+    yield make
+    for compacted in made:
+        compacted.manager.release()
+        compacted.executor.shutdown()

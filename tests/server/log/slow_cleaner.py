@@ -1,4 +1,4 @@
-"""A process that has a log compacted so slowly that it takes minutes, and says under which process id once that has begun."""
+"""A process that compacts a log so slowly that it takes minutes, and prints the cleaner's process id once that has begun."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def main(path: str) -> None:
     disk = ThreadPoolExecutor(1)
     append(log, b"v" * 500_000)
     await LogCleaner(manager, disk).clean_one()
-    # The keys of what comes now are mapped at once; reading what is compacted already takes its time.
+    # The new record's keys are mapped at once; reading the part that is compacted already takes long.
     append(log, b"v")
     slow = LogCleaner(manager, disk, CleanerSettings(log_cleaner_io_max_bytes_per_second=1000.0))
     compacting = asyncio.create_task(slow.clean_one())

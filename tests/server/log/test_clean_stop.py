@@ -1,4 +1,4 @@
-"""A clean stop makes no files that can be done without, and loses nothing by it."""
+"""A clean stop creates no unnecessary files, and loses nothing by it."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_an_epoch_of_which_no_record_was_written_does_not_keep_a_full_disk_from_
     log = manager.create("t", 0, LogConfig())
     lab.append(log, b"a", leader_epoch=5)
     log.set_high_watermark(1)
-    log.load().epochs.assign(6, 1)  # as an append does that finds no room for its records afterwards
+    log.load().epochs.assign(6, 1)  # like an append that finds no room for its records afterwards
     manager.close()
     manager = start()
     log = manager.get("t", 0)

@@ -1,4 +1,4 @@
-"""What happens when the disk is full, fails, or lies."""
+"""A disk that is full, fails, or returns wrong data."""
 
 from __future__ import annotations
 

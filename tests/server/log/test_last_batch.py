@@ -1,4 +1,4 @@
-"""The batch last appended is answered from memory while it is small; what is told is always what the file has."""
+"""A small last batch is served from memory, and always equals what the file has."""
 
 
 def test_a_small_last_batch_is_held(lab):

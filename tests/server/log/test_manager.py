@@ -1,4 +1,4 @@
-"""A data directory: who holds it, what it contains, how it stops and starts."""
+"""A data directory: its lock, its contents, clean stops and starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An error that passes (no descriptor, no memory, no room for a moment) leaves a log as it was, and the log goes on."""
+"""An error that passes (no descriptor, no memory, no room for a moment) leaves a log as it was, and the log stays usable."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PassingFiles(Files):
 @pytest.fixture
 def files(lab, clock):
     files = PassingFiles()
-    # With room for one open file each log has to open its own anew all the time.
+    # With one open file allowed, each log has to reopen its file all the time.
     lab.environment = Environment(files=files, clock=clock, pool=HandlePool(1))
     return files
 

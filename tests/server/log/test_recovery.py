@@ -25,7 +25,7 @@ def fill(lab, batches: int = 40, **settings) -> PartitionLog:
 
 
 def crash(log: PartitionLog) -> None:
-    """Let go of a log as a killed process does: nothing that only memory has is written."""
+    """Drop a log as a killed process does: nothing that is only in memory is written."""
     log.load().release()
 
 

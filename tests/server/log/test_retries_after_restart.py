@@ -1,4 +1,4 @@
-"""A snapshot tells the last batch of each producer; retries of the last five are recognised all the same."""
+"""A snapshot has only the last batch of each producer; retries of the last five are recognised all the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a new segment begins, and which old ones retention lets go."""
+"""When a new segment begins, and which old ones retention removes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open transactions hold back the last stable offset; ended ones are found by those who read around them."""
+"""Open transactions hold back the last stable offset; reads find the aborted ones they touch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What acks=0 means: nobody answers, so loss and another order happen without anyone being told. Shown, not hidden."""
+"""What acks=0 means: there is no reply, so records are lost or reordered without an error. These tests show it."""
 
 import os
 import signal
@@ -10,9 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from headrace.testing.process import BrokerProcess
 from headrace.testing.wire import WireClient, batch, frame
 from headrace.wire.batch import iterate_batches
-from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.wire.records import decode_records
+from tests.server.requests import fetch_request, produce_request
 
 
 def values(bootstrap, topic, least=0):
@@ -20,9 +19,7 @@ def values(bootstrap, topic, least=0):
     found = []
     with WireClient(bootstrap) as client:
         while True:
-            place = FetchPartition(partition=0, fetch_offset=len(found), partition_max_bytes=1 << 20)
-            asked = FetchTopic(topic=topic, partitions=[place])
-            request = FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=1 << 20, topics=[asked])
+            request = fetch_request(topic, offset=len(found), max_wait_ms=100)
             data = memoryview(client.call(request, 11).responses[0].partitions[0].records or b"")
             for position, header in iterate_batches(data):
                 records = decode_records(data[position : position + header.size], header)
@@ -38,10 +35,10 @@ def test_a_broker_dies_before_it_reads_what_was_sent(tmp_path, acks):
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic("orders", 1)])["orders"].result(30)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": acks, "log_level": 0})
-    told = []
+    outcomes = []
 
     def send(value):
-        producer.produce("orders", value, on_delivery=lambda error, _: told.append(error))
+        producer.produce("orders", value, on_delivery=lambda error, _: outcomes.append(error))
 
     send(b"before")
     assert producer.flush(30) == 0
@@ -52,7 +49,7 @@ def test_a_broker_dies_before_it_reads_what_was_sent(tmp_path, acks):
         send(value)
     unanswered = producer.flush(30 if acks == 0 else 1)
     broker.kill()
-    assert (told[1:], unanswered) == (([None] * 50, 0) if acks == 0 else ([], 50))
+    assert (outcomes[1:], unanswered) == (([None] * 50, 0) if acks == 0 else ([], 50))
     broker.start()
     assert producer.flush(60) == 0
     found = values(broker.bootstrap, "orders", least=1 if acks == 0 else 51)
@@ -64,9 +61,7 @@ def test_two_connections_bring_records_in_another_order(bootstrap, topic):
     """A producer whose connection stalls goes on over a new one: without an answer it cannot wait for the first."""
 
     def request(value):
-        data = PartitionProduceData(index=0, records=batch(value))
-        topics = [TopicProduceData(name=topic, partition_data=[data])]
-        return ProduceRequest(acks=0, timeout_ms=1000, topic_data=topics)
+        return produce_request(topic, batch(value), acks=0)
 
     first = frame(request(b"first"), 9)
     with WireClient(bootstrap) as stalled, WireClient(bootstrap) as other:

@@ -1,4 +1,4 @@
-"""Whatever a peer sends, it gets the right error or is cut off, and everybody else goes on."""
+"""Whatever a peer sends, it gets the right error or is disconnected, and other clients are not affected."""
 
 import random
 import socket
@@ -23,8 +23,9 @@ from headrace.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.wire.messages.produce import ProduceRequest
 from headrace.wire.records import BatchBuilder
+from tests.server.requests import produce_request
 
 
 @pytest.fixture
@@ -39,10 +40,7 @@ def assert_still_serving(bootstrap):
 
 
 def produce(topic, records, acks=1, partition=0):
-    data = PartitionProduceData(index=partition, records=records)
-    return ProduceRequest(
-        acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
-    )
+    return produce_request(topic, records, acks=acks, timeout_ms=1000, partition=partition)
 
 
 def produced(client, topic, records, acks=1, partition=0, version=9):

@@ -1,4 +1,4 @@
-"""A connection whose request cannot be finished: it is closed or goes on, and never just stays silent."""
+"""A connection whose request cannot be finished is closed or continues; it never just stays silent."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from headrace.server.api.registry import APIS
 from headrace.server.replica.fetching import FetchReader
 from headrace.testing.wire import WireClient
 from headrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.server.requests import fetch_request
 
 
 @pytest.fixture
@@ -20,13 +20,7 @@ def client(bootstrap):
 
 
 def fetch_from_the_end(topic, max_wait_ms):
-    asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    return FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        max_bytes=1 << 20,
-        topics=[FetchTopic(topic=topic, partitions=[asked])],
-    )
+    return fetch_request(topic, max_wait_ms=max_wait_ms)
 
 
 def test_a_waiting_fetch_that_fails_closes_its_connection(client, topic, monkeypatch):

@@ -9,8 +9,10 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.identity import StartError
+from headrace.testing.clock import MovableClock
 from headrace.testing.wire import WireClient, frame
 from headrace.wire.messages.api_versions import ApiVersionsRequest
+from tests.server.api import quota_client
 from tests.waiting import until
 
 PATIENCE = 60
@@ -146,10 +148,63 @@ def test_connections_that_open_too_quickly_wait_for_their_turn(make_broker, peer
     assert broker.run(waiting) == 0
 
 
+class StoppedClock(MovableClock):
+    """Timers run, but no time passes: however long connecting takes, it does not become anybody's turn."""
+
+    def monotonic(self):
+        return self._ahead
+
+
 def test_no_more_connections_wait_than_the_backlog_has_room_for(make_broker, peers):
-    broker = make_broker({"max.connection.creation.rate": 1, "socket.listen.backlog.size": 5})
-    opened = [peers(broker.port) for _ in range(60)]
+    settings = {"max.connection.creation.rate": 1, "socket.listen.backlog.size": 5}
+    broker = make_broker(settings, clock=StoppedClock())
+    opened = [peers(broker.port) for _ in range(20)]
     assert opened[-1].recv(1) == b"", "refused"
+    assert broker.run(open_connections) == 5
+
+
+def set_connection_quota(broker, address, rate):
+    quota_client.set_quota(broker.bootstrap, [("ip", address)], connection_creation_rate=rate)
+
+    async def in_force(node):
+        return node.admission.addresses.limits.of(address or "127.9.9.9") == rate
+
+    until(lambda: broker.run(in_force))
+
+
+FIVE_AT_ONCE = {"quota.window.num": 2, "quota.window.size.seconds": 5}
+"""What a quota of one connection a second comes to while no time passes."""
+
+
+def test_an_address_that_connects_too_often_is_not_served(make_broker, peers):
+    broker = make_broker(FIVE_AT_ONCE, clock=StoppedClock())
+    set_connection_quota(broker, "127.0.0.2", 1)
+    opened = [peers(broker.port, "127.0.0.2") for _ in range(7)]
+    assert [is_served(peer) for peer in opened] == [True] * 5 + [False] * 2
+    assert is_served(peers(broker.port)), "another address"
+    until(lambda: broker.run(open_connections) == 6)
+    broker.clock.advance(60)
+    assert is_served(peers(broker.port, "127.0.0.2"))
+
+
+def test_a_default_quota_holds_for_each_address_and_can_be_lifted(make_broker, peers):
+    broker = make_broker({**TWO_LISTENERS, **FIVE_AT_ONCE}, clock=StoppedClock())
+    outside = broker.node.addresses["OUTSIDE"][1]
+    set_connection_quota(broker, None, 1)
+    for source in ("127.0.0.2", "127.0.0.3"):
+        served = [is_served(peers(outside, source)) for _ in range(6)]
+        assert served == [True] * 5 + [False]
+    assert is_served(peers(broker.port, "127.0.0.2")), "the listener that brokers use among themselves"
+    set_connection_quota(broker, None, None)
+    assert is_served(peers(outside, "127.0.0.2"))
+
+
+def test_a_connection_that_is_kept_waiting_may_leave(make_broker, peers):
+    broker = make_broker(FIVE_AT_ONCE, clock=StoppedClock())
+    set_connection_quota(broker, "127.0.0.2", 1)
+    for _ in range(6):
+        peers(broker.port, "127.0.0.2").close()
+    until(lambda: broker.run(open_connections) == 0)
 
 
 def test_idle_connections_are_closed(make_broker, peers):

@@ -11,7 +11,7 @@ from headrace.server.log.partition import PartitionLog
 from headrace.testing.wire import WireClient, batch
 from headrace.wire.messages.api_versions import ApiVersionsRequest
 from headrace.wire.messages.end_txn import EndTxnRequest
-from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.server.requests import fetch_request
 
 LONG_WAIT = 60_000
 IN_A_FILE = b"x" * 4000
@@ -19,14 +19,7 @@ IN_A_FILE = b"x" * 4000
 
 
 def long_poll(topic, session_epoch=-1):
-    asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    return FetchRequest(
-        max_wait_ms=LONG_WAIT,
-        min_bytes=1,
-        max_bytes=1 << 20,
-        session_epoch=session_epoch,
-        topics=[FetchTopic(topic=topic, partitions=[asked])],
-    )
+    return fetch_request(topic, max_wait_ms=LONG_WAIT, session_epoch=session_epoch)
 
 
 def partition_of(node, topic):

@@ -1,4 +1,4 @@
-"""Large requests: they cost what their bytes cost, however large, and those that stop half way hold up nobody."""
+"""Large requests cost only what their bytes cost, and those that stop half way do not delay others."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from headrace.server.replica.turn import Turn
 from headrace.testing.wire import WireClient, frame
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.api_versions import ApiVersionsRequest
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.server.requests import produce_request
 
 MEGABYTE = 1024 * 1024
 BUDGET = 64 * 1024
@@ -29,9 +29,7 @@ BUDGET = 64 * 1024
 
 def request_of(size):
     """A produce for a topic that is not there: answered with an error, but only once it has all arrived."""
-    data = PartitionProduceData(index=0, records=b"x" * size)
-    topics = [TopicProduceData(name="nowhere", partition_data=[data])]
-    return frame(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), 9)
+    return frame(produce_request("nowhere", b"x" * size, acks=1), 9)
 
 
 def connect(broker):
@@ -63,7 +61,7 @@ def send_in_background(peer, data):
 
 
 class Peer(asyncio.Transport):
-    """Takes whatever it is told."""
+    """Accepts every call."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""No connection holds the loop, and those that move much give way to those that ask little."""
+"""No connection monopolises the loop, and heavy connections yield to small requests."""
 
 import asyncio
 import struct
@@ -153,7 +153,7 @@ async def test_who_moves_much_has_long_turns_and_no_pause_while_nobody_asks_litt
     fairness = Fairness(Time())
     one, other = Share(fairness), Share(fairness)
     for share in (one, other, one, other):
-        turn(share)  # at first nobody knows that it moves much
+        turn(share)  # at first it does not count as heavy
     fairness.light_until = 0.0
     assert [turn(one), turn(other)] == [LONG_TURN, LONG_TURN]
     await late(fairness, 0.002, 20)
@@ -180,7 +180,7 @@ async def test_who_moves_much_gives_way_to_who_asks_little_when_the_loop_is_late
     turn(much)
     turn(much)
     assert much.hurried
-    fairness.light_until = 0.0  # nobody has asked for a while
+    fairness.light_until = 0.0  # there was no small request for a while
     assert fairness.pause() == 0
     assert not much.hurried
 

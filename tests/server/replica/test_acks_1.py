@@ -5,12 +5,13 @@ import signal
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from headrace.testing.process import BrokerProcess
 from headrace.testing.zookeeper import ZooKeeperServer
 from headrace.wire.batch import iterate_batches
 from headrace.wire.records import decode_records
+from tests.server.clients import create
 from tests.waiting import until
 
 TOPIC = "orders"
@@ -80,8 +81,7 @@ def values_in(broker):
 
 
 def test_a_killed_leader_takes_with_it_at_most_what_was_not_replicated(brokers):
-    admin = AdminClient({"bootstrap.servers": bootstrap(brokers), "log_level": 0})
-    admin.create_topics([NewTopic(TOPIC, 1, 3)])[TOPIC].result(60)
+    create(bootstrap(brokers), TOPIC, 3)
     until(lambda: state(brokers)[1] == {1, 2, 3}, "all are in sync")
     producer = Producer({"bootstrap.servers": bootstrap(brokers), "acks": "1", "log_level": 0})
     replicated = send(producer, [b"replicated %d" % number for number in range(50)])

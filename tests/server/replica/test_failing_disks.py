@@ -1,4 +1,4 @@
-"""A disk that fails under one replica: the others of its broker go on."""
+"""A disk that fails under one replica: the broker's other replicas are not affected."""
 
 import errno
 import os
@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.testing.broker import BrokerThread
 from headrace.testing.cluster import Cluster
 from headrace.testing.disk import FaultyFiles
+from tests.server.clients import create, delete, partition_of, produce
+from tests.server.replica.logs import log_bytes, log_end_offset
 from tests.waiting import until
 
 
@@ -28,55 +28,34 @@ def cluster(tmp_path, disks):
     running = Cluster(
         make, tmp_path, 2, {"replica.lag.time.max.ms": "2000", "replica.fetch.backoff.ms": "200"}
     )
-    admin = AdminClient({"bootstrap.servers": running.bootstrap, "log_level": 0})
-    topics = [NewTopic(name, 1, replica_assignment=[[1, 2]]) for name in ("sick", "sound")]
-    for made in admin.create_topics(topics).values():
-        made.result(30)
+    for topic in ("sick", "sound"):
+        create(running.bootstrap, topic, [1, 2])
     yield running
     for disk in disks.values():
         disk.heal()
     running.stop()
 
 
-def produce(cluster, topic, *values, acks="all"):
-    """Delivered to whoever leads, however often a client has to ask who that is."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": acks, "log_level": 0})
-    failures = []
-    for value in values:
-        producer.produce(topic, value, on_delivery=lambda error, _: failures.append(error) if error else None)
-    assert producer.flush(60) == 0
-    assert failures == []
-
-
-def end(cluster, broker, topic):
-    async def look(node):
-        return node.logs.get(topic, 0).log_end_offset
-
-    return cluster[broker].run(look)
-
-
-def state(cluster, topic):
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    return admin.list_topics(topic, 30).topics[topic].partitions[0]
-
-
 def test_a_follower_whose_disk_fails_for_one_partition_goes_on_with_the_others(cluster, disks):
     for topic in ("sick", "sound"):
-        produce(cluster, topic, b"before")
+        produce(cluster.bootstrap, topic, b"before")
     disks[2].where, disks[2].write_error = "sick-0", errno.EIO
-    produce(cluster, "sick", b"not on 2", acks="1")
-    until(lambda: state(cluster, "sick").isrs == [1], "the sick replica leaves the ISR")
-    produce(cluster, "sound", *(b"%d" % number for number in range(10)))
-    until(lambda: end(cluster, 2, "sound") == 11, "the sound one follows")
+    produce(cluster.bootstrap, "sick", b"not on 2", acks="1")
+    until(lambda: partition_of(cluster.bootstrap, "sick").isrs == [1], "the sick replica leaves the ISR")
+    produce(cluster.bootstrap, "sound", *(b"%d" % number for number in range(10)))
+    until(lambda: log_end_offset(cluster[2], "sound") == 11, "the sound one follows")
     disks[2].heal()
     cluster[2].run(lambda node: node.maintenance.retry_offline())
-    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "the healed replica is back in the ISR")
+    until(
+        lambda: set(partition_of(cluster.bootstrap, "sick").isrs) == {1, 2},
+        "the healed replica is back in the ISR",
+    )
 
 
 def test_a_leader_whose_disk_fails_lets_another_lead_and_nothing_is_lost(cluster, disks):
-    produce(cluster, "sick", b"committed")
+    produce(cluster.bootstrap, "sick", b"committed")
     disks[1].where, disks[1].write_error = "sick-0", errno.EIO
-    produce(cluster, "sick", b"goes on")  # Delivered only when broker 2 leads.
+    produce(cluster.bootstrap, "sick", b"goes on")  # Delivered only when broker 2 leads.
 
     async def log_of(node):
         return node.logs.get("sick", 0)
@@ -87,18 +66,20 @@ def test_a_leader_whose_disk_fails_lets_another_lead_and_nothing_is_lost(cluster
     os.truncate(next(Path(log.directory).glob("*.log")), 0)
     disks[1].heal()
     cluster[1].run(lambda node: node.maintenance.retry_offline())
-    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 1 is back in the ISR")
-    until(lambda: end(cluster, 1, "sick") == end(cluster, 2, "sick") == 2, "both have everything")
-    contents = [next((broker.data / "sick-0").glob("*.log")).read_bytes() for broker in cluster]
-    assert contents[0] == contents[1]
-    assert b"committed" in contents[0]
+    until(lambda: set(partition_of(cluster.bootstrap, "sick").isrs) == {1, 2}, "broker 1 is back in the ISR")
+    until(
+        lambda: log_end_offset(cluster[1], "sick") == log_end_offset(cluster[2], "sick") == 2,
+        "both have everything",
+    )
+    assert replicas_are_equal(cluster)
+    assert b"committed" in log_bytes(cluster[1], "sick")
 
 
 def test_a_log_that_failed_is_not_led_again_while_others_in_sync_have_more(cluster):
-    produce(cluster, "sick", b"committed")
+    produce(cluster.bootstrap, "sick", b"committed")
 
     def led_by_1_and_in_sync():
-        found = state(cluster, "sick")
+        found = partition_of(cluster.bootstrap, "sick")
         return found.leader == 1 and set(found.isrs) == {1, 2}
 
     until(led_by_1_and_in_sync, "broker 1 leads, and 2 is in sync")
@@ -110,14 +91,13 @@ def test_a_log_that_failed_is_not_led_again_while_others_in_sync_have_more(clust
         return log.offline_reason
 
     assert cluster[1].run(fail_and_retry) == "the disk failed"
-    until(lambda: state(cluster, "sick").leader == 2, "broker 2 leads")
+    until(lambda: partition_of(cluster.bootstrap, "sick").leader == 2, "broker 2 leads")
     cluster[1].run(lambda node: node.maintenance.retry_offline())
-    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 1 is back in the ISR")
+    until(lambda: set(partition_of(cluster.bootstrap, "sick").isrs) == {1, 2}, "broker 1 is back in the ISR")
 
 
 def replicas_are_equal(cluster):
-    contents = [next((broker.data / "sick-0").glob("*.log")).read_bytes() for broker in cluster]
-    return contents[0] == contents[1]
+    return log_bytes(cluster[1], "sick") == log_bytes(cluster[2], "sick")
 
 
 def cut_to_one_batch(log):
@@ -137,21 +117,21 @@ def epoch_of(cluster, broker):
 def alone_with_more_than_it_keeps(cluster):
     """Broker 1 leads and is the only one in sync; broker 2, which is down, has all records of the same term."""
     for number in range(5):
-        produce(cluster, "sick", b"first history %d" % number)
-    until(lambda: end(cluster, 2, "sick") == 5, "broker 2 has everything")
+        produce(cluster.bootstrap, "sick", b"first history %d" % number)
+    until(lambda: log_end_offset(cluster[2], "sick") == 5, "broker 2 has everything")
     cluster[2].kill()
-    until(lambda: state(cluster, "sick").isrs == [1], "broker 1 is alone in sync")
+    until(lambda: partition_of(cluster.bootstrap, "sick").isrs == [1], "broker 1 is alone in sync")
     return epoch_of(cluster, 1)
 
 
 def go_on_with_another_history(cluster):
     """Past the end of what broker 2 has, so that nothing but the epoch tells the two apart."""
     for number in range(10):
-        produce(cluster, "sick", b"second history %d" % number)
+        produce(cluster.bootstrap, "sick", b"second history %d" % number)
     cluster[2].start()
-    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 2 is back in the ISR")
+    until(lambda: set(partition_of(cluster.bootstrap, "sick").isrs) == {1, 2}, "broker 2 is back in the ISR")
     until(lambda: replicas_are_equal(cluster), "both have one history")
-    assert end(cluster, 2, "sick") == 11
+    assert log_end_offset(cluster[2], "sick") == 11
 
 
 def test_the_last_replica_in_sync_leads_on_in_a_new_epoch_when_its_log_comes_back_shorter(cluster):
@@ -161,14 +141,14 @@ def test_the_last_replica_in_sync_leads_on_in_a_new_epoch_when_its_log_comes_bac
         log = node.logs.get("sick", 0)
         log.take_offline("the disk failed")
         cut_to_one_batch(log.directory)
-        # Not in the term that it has lost records of.
+        # Not in the epoch of which it has lost records.
         await node.maintenance.retry_offline()
         return log.offline_reason
 
     assert cluster[1].run(fail) == "the disk failed"
     until(lambda: epoch_of(cluster, 1) > epoch, "its term has ended")
     cluster[1].run(lambda node: node.maintenance.retry_offline())
-    assert end(cluster, 1, "sick") == 1
+    assert log_end_offset(cluster[1], "sick") == 1
     go_on_with_another_history(cluster)
 
 
@@ -177,14 +157,14 @@ def test_the_last_replica_in_sync_leads_on_in_a_new_epoch_when_it_comes_back_wit
     cluster[1].kill()
     cut_to_one_batch(cluster[1].data / "sick-0")
     cluster[1].start()
-    until(lambda: state(cluster, "sick").leader == 1, "broker 1 leads again")
+    until(lambda: partition_of(cluster.bootstrap, "sick").leader == 1, "broker 1 leads again")
     assert epoch_of(cluster, 1) > epoch
     go_on_with_another_history(cluster)
 
 
 def test_a_follower_whose_log_fails_leaves_the_isr_of_a_quiet_partition(cluster):
     for topic in ("sick", "sound"):
-        produce(cluster, topic, b"before")
+        produce(cluster.bootstrap, topic, b"before")
 
     async def fail_and_retry(node):
         log = node.logs.get("sick", 0)
@@ -194,25 +174,30 @@ def test_a_follower_whose_log_fails_leaves_the_isr_of_a_quiet_partition(cluster)
         return log.offline_reason
 
     assert cluster[2].run(fail_and_retry) == "the disk failed"
-    until(lambda: state(cluster, "sick").isrs == [1], "it leaves the ISR though nothing is written")
+    until(
+        lambda: partition_of(cluster.bootstrap, "sick").isrs == [1],
+        "it leaves the ISR though nothing is written",
+    )
     cluster[2].run(lambda node: node.maintenance.retry_offline())
-    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "it is back in the ISR")
+    until(lambda: set(partition_of(cluster.bootstrap, "sick").isrs) == {1, 2}, "it is back in the ISR")
 
 
 def test_a_leader_that_cannot_make_its_log_lets_another_lead_and_makes_it_later(cluster, disks):
     disks[1].where, disks[1].write_error = "fresh-0", errno.EIO
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic("fresh", 1, replica_assignment=[[1, 2]])])["fresh"].result(30)
-    produce(cluster, "fresh", b"goes on")  # Delivered only when broker 2 leads.
+    create(cluster.bootstrap, "fresh", [1, 2])
+    produce(cluster.bootstrap, "fresh", b"goes on")  # Delivered only when broker 2 leads.
     disks[1].heal()
     cluster[1].run(lambda node: node.maintenance.retry_offline())
-    until(lambda: set(state(cluster, "fresh").isrs) == {1, 2}, "broker 1 has its log and is in sync")
-    assert end(cluster, 1, "fresh") == 1
+    until(
+        lambda: set(partition_of(cluster.bootstrap, "fresh").isrs) == {1, 2},
+        "broker 1 has its log and is in sync",
+    )
+    assert log_end_offset(cluster[1], "fresh") == 1
 
 
 def test_what_a_deleted_topic_left_behind_is_not_found_in_a_new_one_of_its_name(cluster, disks, monkeypatch):
-    produce(cluster, "sick", b"old")
-    until(lambda: end(cluster, 2, "sick") == 1, "broker 2 has it")
+    produce(cluster.bootstrap, "sick", b"old")
+    until(lambda: log_end_offset(cluster[2], "sick") == 1, "broker 2 has it")
 
     def refuse(source, target):
         raise OSError(errno.EIO, os.strerror(errno.EIO), source)
@@ -224,31 +209,30 @@ def test_what_a_deleted_topic_left_behind_is_not_found_in_a_new_one_of_its_name(
             refuse(*paths) if files is disks[2] and paths[0].endswith("sick-0") else os.replace(*paths)
         ),
     )
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    admin.delete_topics(["sick"])["sick"].result(30)
-    admin.create_topics([NewTopic("sick", 1, replica_assignment=[[1, 2]])])["sick"].result(30)
-    produce(cluster, "sick", b"new", acks="1")
+    delete(cluster.bootstrap, "sick")
+    create(cluster.bootstrap, "sick", [1, 2])
+    produce(cluster.bootstrap, "sick", b"new", acks="1")
     monkeypatch.undo()
-    until(lambda: state(cluster, "sick").isrs == [1], "broker 2 has no log for it")
+    until(lambda: partition_of(cluster.bootstrap, "sick").isrs == [1], "broker 2 has no log for it")
     cluster[2].run(lambda node: node.maintenance.retry_offline())
-    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 2 is in sync")
+    until(lambda: set(partition_of(cluster.bootstrap, "sick").isrs) == {1, 2}, "broker 2 is in sync")
     assert replicas_are_equal(cluster)
-    assert b"old" not in next((cluster[2].data / "sick-0").glob("*.log")).read_bytes()
+    assert b"old" not in log_bytes(cluster[2], "sick")
 
 
 def test_a_broker_with_an_old_copy_of_its_data_waits_for_the_one_that_has_everything(cluster, tmp_path):
-    produce(cluster, "sick", b"in the copy")
+    produce(cluster.bootstrap, "sick", b"in the copy")
     cluster[1].stop()
     shutil.copytree(cluster[1].data, tmp_path / "copy")
     cluster[1].start()
-    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "broker 1 is in sync")
-    produce(cluster, "sick", b"since then")
+    until(lambda: set(partition_of(cluster.bootstrap, "sick").isrs) == {1, 2}, "broker 1 is in sync")
+    produce(cluster.bootstrap, "sick", b"since then")
     for broker in cluster:
         broker.kill()
     shutil.rmtree(cluster[1].data)
     shutil.copytree(tmp_path / "copy", cluster[1].data)
     for broker in cluster:
         broker.start()
-    until(lambda: set(state(cluster, "sick").isrs) == {1, 2}, "both are in sync")
+    until(lambda: set(partition_of(cluster.bootstrap, "sick").isrs) == {1, 2}, "both are in sync")
     until(lambda: replicas_are_equal(cluster), "both have one history")
-    assert end(cluster, 1, "sick") == 2
+    assert log_end_offset(cluster[1], "sick") == 2

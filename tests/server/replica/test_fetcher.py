@@ -32,7 +32,7 @@ class OldLeader:
 
 
 class SlowLeader:
-    """Answers a fetch with a record of its first term; before the answer is there, its second term has begun."""
+    """Answers a fetch with a record of its first leader epoch; the second begins before the reply arrives."""
 
     def __init__(self, partition, fetcher):
         self._partition = partition

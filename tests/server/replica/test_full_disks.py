@@ -4,13 +4,14 @@ import shutil
 import subprocess
 
 import pytest
-from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
+from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka import KafkaError as ClientError
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.testing.broker import BrokerThread
 from headrace.testing.cluster import Cluster, processes
 from headrace.testing.disk import FaultyFiles
+from tests.server import clients
+from tests.server.replica.logs import log_bytes
 from tests.waiting import until
 
 TOPIC = "orders"
@@ -20,67 +21,39 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
 }
 IN_SYNC = {"min.insync.replicas": "2"}
-
-
-def admin_of(cluster):
-    return AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+IDEMPOTENT = {"enable.idempotence": True}
+"""A record may be appended before it is refused, so the broker must recognize a retry."""
 
 
 def create(cluster):
-    admin = admin_of(cluster)
-    admin.create_topics([NewTopic(TOPIC, 1, replica_assignment=[[1, 2, 3]], config=IN_SYNC)])[TOPIC].result(
-        60
-    )
+    clients.create(cluster.bootstrap, TOPIC, [1, 2, 3], config=IN_SYNC)
     produce(cluster, b"before")
     until(lambda: state(cluster)[1] == {1, 2, 3}, "all are in sync")
 
 
 def state(cluster):
     """(the leader, the ISR)"""
-    found = admin_of(cluster).list_topics(TOPIC, 60).topics[TOPIC].partitions[0]
+    found = clients.partition_of(cluster.bootstrap, TOPIC)
     return found.leader, set(found.isrs)
 
 
-def produce(cluster, *values, **settings):
-    """Delivered to whoever leads; returns the errors of those that were not, which without `settings` may be none."""
-    # One whose retries are known for what they are: a record may be appended before it is refused.
-    idempotent = {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 0}
-    producer = Producer({**idempotent, **settings})
-    failures = []
-    for value in values:
-        producer.produce(TOPIC, value, on_delivery=lambda error, _: failures.append(error) if error else None)
-    assert producer.flush(120) == 0
-    assert settings or failures == []
-    return failures
+def produce(cluster, *values):
+    clients.produce(cluster.bootstrap, TOPIC, *values, **IDEMPOTENT)
 
 
 def read(cluster):
-    settings = {"group.id": "r", "enable.partition.eof": True, "enable.auto.commit": False, "log_level": 0}
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, **settings})
-    consumer.assign([TopicPartition(TOPIC, 0, 0)])
-    found = []
-    while True:
-        message = consumer.poll(60)
-        assert message is not None
-        if message.error():
-            assert message.error().code() == ClientError._PARTITION_EOF
-            consumer.close()
-            return found
-        found.append(message.value())
+    return clients.values(cluster.bootstrap, TOPIC)
 
 
 def elect_preferred(cluster):
     """The error of trying to make broker 1 the leader, None when it worked."""
-    admin = admin_of(cluster)
+    admin = clients.admin_of(cluster.bootstrap)
     elected = admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(TOPIC, 0)]).result(60)
     return elected[TopicPartition(TOPIC, 0)]
 
 
 def logs(cluster):
-    return {
-        b"".join(path.read_bytes() for path in sorted((broker.data / f"{TOPIC}-0").glob("*.log")))
-        for broker in cluster
-    }
+    return {log_bytes(broker, TOPIC) for broker in cluster}
 
 
 @pytest.fixture
@@ -106,7 +79,7 @@ def test_a_leader_on_a_full_disk_is_replaced_and_returns_by_itself_when_there_is
         produce(cluster, *during)  # Delivered only when another leads.
         assert state(cluster)[0] in (2, 3)
         assert read(cluster) == [b"before", *during]
-        # It serves on, and is not made the leader again while it has no room.
+        # It keeps serving, and does not become the leader again while it has no room.
         assert 1 not in state(cluster)[1]
         assert elect_preferred(cluster).code() == ClientError.PREFERRED_LEADER_NOT_AVAILABLE
         assert cluster[1].process.poll() is None
@@ -146,7 +119,7 @@ def epoch_of(cluster):
 
 
 def known_to_be_full(cluster):
-    """Which brokers have said so to the controller."""
+    """The brokers that have reported a full disk to the controller."""
 
     async def look(node):
         controller = node.cluster.controller
@@ -161,7 +134,8 @@ def test_when_all_disks_are_full_one_leads_on_and_nothing_is_lost(cluster, disks
         disk.fill()
 
     def refused():
-        return produce(cluster, b"refused", **{"message.timeout.ms": 1000}) != []
+        impatient = {**IDEMPOTENT, "message.timeout.ms": 1000}
+        return clients.try_to_produce(cluster.bootstrap, TOPIC, b"refused", **impatient) != []
 
     until(lambda: refused() and known_to_be_full(cluster) == {1, 2, 3}, "all are known to be full")
     until(lambda: state(cluster)[1] == {1, 2, 3}, "all count as in sync, since they are")

@@ -1,4 +1,4 @@
-"""Who counts as in sync: what followers' fetches and the controller's answers do to the ISR and the high watermark."""
+"""Which replicas are in sync: how fetches and the controller's answers change the ISR and the high watermark."""
 
 import asyncio
 
@@ -29,17 +29,17 @@ def leadership(now=0.0):
 def test_the_first_record_after_a_quiet_time_finds_no_follower_late():
     led = leadership()
     heard = {2: 99.6, 3: 99.7}
-    assert led.laggards(0, 100.0, LONGEST, heard) == set()
-    # Five seconds later a record has just been written, and nobody has fetched it yet.
-    assert led.laggards(1, 105.0, LONGEST, {2: 104.6, 3: 104.7}) == set()
+    assert led.out_of_sync(0, 100.0, LONGEST, heard) == set()
+    # Five seconds later a record has just been written, and no follower has fetched it yet.
+    assert led.out_of_sync(1, 105.0, LONGEST, {2: 104.6, 3: 104.7}) == set()
 
 
 def test_a_follower_that_stays_behind_or_silent_is_late():
     led = leadership()
-    assert led.laggards(0, 100.0, LONGEST, {2: 99.6, 3: 50.0}) == {3}
+    assert led.out_of_sync(0, 100.0, LONGEST, {2: 99.6, 3: 50.0}) == {3}
     led.followers[2].fetched(0, 1, 1, 101.0)
-    assert led.laggards(1, 105.0, LONGEST, {2: 104.9, 3: 50.0}) == {3}
-    assert led.laggards(1, 112.0, LONGEST, {2: 111.9, 3: 50.0}) == {2, 3}
+    assert led.out_of_sync(1, 105.0, LONGEST, {2: 104.9, 3: 50.0}) == {3}
+    assert led.out_of_sync(1, 112.0, LONGEST, {2: 111.9, 3: 50.0}) == {2, 3}
 
 
 async def test_a_follower_that_asks_outside_the_log_has_not_caught_up(make_partition):
@@ -55,7 +55,7 @@ def test_a_follower_that_no_longer_asks_for_a_partition_is_late_though_it_is_hea
     """It has named the partition once and everything in it; then its log failed, and others of its logs go on."""
     led = leadership()
     led.followers[2].left()
-    assert led.laggards(0, 100.0, LONGEST, {2: 99.9, 3: 99.9}) == {2}
+    assert led.out_of_sync(0, 100.0, LONGEST, {2: 99.9, 3: 99.9}) == {2}
     led.isr = frozenset({1, 3})
     assert not led.may_join(2, high_watermark=0)
     led.followers[2].fetched(0, 0, 1, 101.0)
@@ -66,12 +66,12 @@ async def test_a_failed_log_commits_nothing(make_partition):
     partition = make_partition("orders", replicas=(1, 2))
     partition.append(memoryview(bytearray(batch(b"a"))))
     partition.log.take_offline("a fault that a test put here")
-    told = []
-    partition.when_committed(0, told.append)
+    answers = []
+    partition.when_committed(0, answers.append)
     partition.take_role(PartitionState((1, 2), (1,), leader=1, partition_epoch=1), 1, 1.0)
-    assert told == [], "the record may be lost"
+    assert answers == [], "the record may be lost"
     partition.log_failed()
-    assert told == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert answers == [ErrorCode.KAFKA_STORAGE_ERROR]
 
 
 async def test_a_log_that_failed_in_a_term_needs_another_to_come_back_in(make_partition):
@@ -92,7 +92,7 @@ async def test_a_log_that_failed_in_a_term_needs_another_to_come_back_in(make_pa
 
 
 class Controller:
-    """Answers as it is told to, or breaks."""
+    """Gives the answers of the test, or breaks."""
 
     def __init__(self, partition, answers):
         self.partition = partition

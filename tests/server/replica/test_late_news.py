@@ -1,10 +1,8 @@
-"""One broker hears of a change long after another: nothing that follows from it may wait for ever."""
+"""One broker learns of a change long after another: nothing may wait forever because of that."""
 
 import contextlib
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.testing import cluster as testing
 from headrace.testing.wire import WireClient
@@ -13,6 +11,8 @@ from headrace.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from tests.server.clients import create, delete, produce
+from tests.server.replica.logs import log_end_offset
 from tests.waiting import until
 
 
@@ -31,18 +31,6 @@ def reassign(cluster, topic, target):
     with WireClient(cluster[3].bootstrap) as client:
         response = client.call(request, 1)
     assert response.responses[0].partitions[0].error_code == 0
-
-
-def create(cluster, name, *replicas):
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic(name, 1, replica_assignment=[list(replicas)])])[name].result(30)
-
-
-def produce(cluster, topic, *values):
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
-    for value in values:
-        producer.produce(topic, value, partition=0)
-    assert producer.flush(60) == 0
 
 
 @contextlib.contextmanager
@@ -74,21 +62,13 @@ def look(broker, function):
     return broker.run(on_its_loop)
 
 
-def end_of(broker, topic):
-    def find(node):
-        log = node.logs.get(topic, 0)
-        return log.log_end_offset if log is not None else None
-
-    return look(broker, find)
-
-
 def rests(broker, leader, topic):
     """Whether the leader has turned the broker away at least once."""
 
     def find(node):
         fetcher = node.replicas.replication._fetchers.get(leader)
         known = node.cluster.image.topics[topic]
-        return fetcher is not None and (known.id, 0) in fetcher._rested
+        return fetcher is not None and (known.id, 0) in fetcher._backoffs
 
     return look(broker, find)
 
@@ -103,18 +83,20 @@ def settled_on(cluster, topic, *replicas):
 
 
 def test_a_move_ends_though_the_leader_hears_of_it_after_the_follower_has_asked(cluster):
-    create(cluster, "moves", 1)
-    produce(cluster, "moves", b"x")
+    create(cluster.bootstrap, "moves", [1])
+    produce(cluster.bootstrap, "moves", b"x")
     with unaware(cluster[1]):
         reassign(cluster, "moves", [2])
-        until(lambda: rests(cluster[2], 1, "moves") or end_of(cluster[2], "moves") == 1, "2 has asked")
+        until(
+            lambda: rests(cluster[2], 1, "moves") or log_end_offset(cluster[2], "moves") == 1, "2 has asked"
+        )
     until(lambda: settled_on(cluster, "moves", 2), "the move is done")
-    assert end_of(cluster[2], "moves") == 1
+    assert log_end_offset(cluster[2], "moves") == 1
 
 
 def test_a_move_ends_though_the_follower_hears_of_it_after_the_leader(cluster):
-    create(cluster, "moves", 1)
-    produce(cluster, "moves", b"x")
+    create(cluster.bootstrap, "moves", [1])
+    produce(cluster.bootstrap, "moves", b"x")
     with unaware(cluster[2]):
         reassign(cluster, "moves", [2])
         until(
@@ -129,33 +111,32 @@ def test_a_move_ends_though_the_follower_hears_of_it_after_the_leader(cluster):
 def test_a_replica_that_is_dropped_and_added_again_unnoticed_by_one_side_is_in_sync_in_the_end(
     cluster, late, coalesce
 ):
-    create(cluster, "back", 1, 2)
-    produce(cluster, "back", b"x")
+    create(cluster.bootstrap, "back", [1, 2])
+    produce(cluster.bootstrap, "back", b"x")
     with unaware(cluster[late], coalesce=coalesce):
         reassign(cluster, "back", [1])
         until(lambda: settled_on(cluster, "back", 1), "2 is dropped")
         reassign(cluster, "back", [1, 2])
         until(lambda: 2 in state(cluster, "back").adding, "2 is added")
     until(lambda: settled_on(cluster, "back", 1, 2), "2 is in sync again")
-    produce(cluster, "back", b"y")
-    until(lambda: end_of(cluster[2], "back") == 2, "2 follows")
+    produce(cluster.bootstrap, "back", b"y")
+    until(lambda: log_end_offset(cluster[2], "back") == 2, "2 follows")
 
 
 @pytest.mark.parametrize("late", [1, 2])
 def test_a_topic_deleted_and_made_again_unnoticed_by_one_side_is_replicated(cluster, late):
-    create(cluster, "again", 1, 2)
-    produce(cluster, "again", b"old", b"older")
-    admin = AdminClient({"bootstrap.servers": cluster[3].bootstrap, "log_level": 0})
+    create(cluster.bootstrap, "again", [1, 2])
+    produce(cluster.bootstrap, "again", b"old", b"older")
     with unaware(cluster[late], coalesce=True):
-        admin.delete_topics(["again"])["again"].result(30)
-        admin.create_topics([NewTopic("again", 1, replica_assignment=[[1, 2]])])["again"].result(30)
+        delete(cluster[3].bootstrap, "again")
+        create(cluster[3].bootstrap, "again", [1, 2])
         until(
             lambda: look(cluster[3 - late], lambda node: end_of_id(node, "again")) == 0,
             "the other has made it",
         )
-    produce(cluster, "again", b"new")
+    produce(cluster.bootstrap, "again", b"new")
     until(
-        lambda: end_of(cluster[1], "again") == end_of(cluster[2], "again") == 1,
+        lambda: log_end_offset(cluster[1], "again") == log_end_offset(cluster[2], "again") == 1,
         "both have the new record only",
     )
     until(lambda: settled_on(cluster, "again", 1, 2), "both are in sync")
@@ -169,21 +150,21 @@ def end_of_id(node, topic):
 
 
 def test_a_leader_that_has_not_heard_of_its_election_is_followed_once_it_has(cluster):
-    create(cluster, "elected", 1, 2, 3)
-    produce(cluster, "elected", b"x")
+    create(cluster.bootstrap, "elected", [1, 2, 3])
+    produce(cluster.bootstrap, "elected", b"x")
     with unaware(cluster[2]):
         cluster[1].kill()
         until(lambda: state(cluster, "elected").leader == 2, "2 is elected")
         until(lambda: rests(cluster[3], 2, "elected"), "3 has asked 2")
-    produce(cluster, "elected", b"y")
-    until(lambda: end_of(cluster[3], "elected") == 2, "3 follows 2")
+    produce(cluster.bootstrap, "elected", b"y")
+    until(lambda: log_end_offset(cluster[3], "elected") == 2, "3 follows 2")
     cluster[1].start()
     until(lambda: set(state(cluster, "elected").isr) == {1, 2, 3}, "1 is back")
 
 
 def test_a_follower_that_registers_anew_before_its_leader_hears_of_it_is_in_sync_in_the_end(cluster):
-    create(cluster, "anew", 1, 2, 3)
-    produce(cluster, "anew", b"x")
+    create(cluster.bootstrap, "anew", [1, 2, 3])
+    produce(cluster.bootstrap, "anew", b"x")
 
     async def lose_session(node):
         epoch = node.cluster.broker_epoch

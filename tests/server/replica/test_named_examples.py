@@ -75,7 +75,7 @@ class Directory:
         return None
 
 
-def told(reply):
+def records_of(reply):
     """The records of a reply, in memory or in a file."""
     if reply.records is None:
         return b""
@@ -97,7 +97,7 @@ def pull(follower, leader):
     if reply.diverging_epoch is not None:
         follower.partition.truncate(agreed_end(log, *reply.diverging_epoch))
         return
-    records = told(reply)
+    records = records_of(reply)
     follower.partition.append_from_leader(memoryview(records), reply.high_watermark, reply.log_start_offset)
 
 
@@ -111,7 +111,7 @@ def leadership(replicas, isr):
 
 
 def test_a_follower_that_the_leader_has_not_heard_of_is_told_to_ask_again(pair):
-    """Otherwise it takes the records, names its place once, and the leader waits for it for ever."""
+    """Otherwise it takes the records, sends its offset once, and the leader waits for it forever."""
     leader, follower = pair
     leader.role(1, 0, [1], replicas=[1])
     leader.append(b"x")
@@ -162,7 +162,7 @@ def test_with_log_end_9_and_high_watermark_6_consumers_read_0_to_5(pair):
         Directory(leader), by_id=False, version=12, replica_id=-1, isolation=0, max_bytes=1 << 20
     )
     ((_, reply),), _, _ = consumer.read([entry], nowait=False)
-    offsets = [header.base_offset for _, header in iterate_batches(told(reply))]
+    offsets = [header.base_offset for _, header in iterate_batches(records_of(reply))]
     assert offsets == [0, 1, 2, 3, 4, 5]
 
 
@@ -200,9 +200,9 @@ def test_a_replica_being_added_counts_from_the_proposal_on():
 def test_a_follower_leaves_when_it_has_not_caught_up_for_the_lag_time_and_returns_when_it_has():
     counted = leadership([1, 2], [1, 2])
     counted.followers[2].fetched(5, 5, 1, now=0.0)
-    assert counted.laggards(9, now=10.0, longest=10.0, heard_from={2: 10.0}) == frozenset()
-    assert counted.laggards(9, now=10.1, longest=10.0, heard_from={2: 10.0}) == {2}
-    assert counted.laggards(5, now=10.1, longest=10.0, heard_from={}) == {2}
+    assert counted.out_of_sync(9, now=10.0, longest=10.0, heard_from={2: 10.0}) == frozenset()
+    assert counted.out_of_sync(9, now=10.1, longest=10.0, heard_from={2: 10.0}) == {2}
+    assert counted.out_of_sync(5, now=10.1, longest=10.0, heard_from={}) == {2}
     counted.confirm([1], partition_epoch=1)
     counted.followers[2].fetched(8, 9, 1, now=11.0)
     assert not counted.may_join(2, high_watermark=9)
@@ -285,10 +285,10 @@ def test_a_deposed_leader_acknowledges_nothing(pair):
     a, _ = pair
     a.role(1, 0, [1, 2])
     a.append(b"unreplicated")
-    told = []
-    a.partition.when_committed(0, told.append)
+    answers = []
+    a.partition.when_committed(0, answers.append)
     a.role(2, 1, [2])
-    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     with pytest.raises(KafkaError) as refused:
         a.append(b"more")
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

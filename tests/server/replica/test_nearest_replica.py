@@ -1,19 +1,19 @@
-"""Consumers that say where they are read from a replica in their rack (KIP-392)."""
+"""Consumers that name their rack read from a replica in it (KIP-392)."""
 
 import json
 import time
-import uuid
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, TopicPartition
 
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.testing import cluster as testing
+from headrace.testing.topics import unique_name
 from headrace.testing.wire import WireClient
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.server import clients
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +29,9 @@ def cluster(tmp_path_factory):
 
 
 def create(cluster, replicas):
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic(name, 1, replica_assignment=[replicas])])[name].result(30)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
-    for number in range(5):
-        producer.produce(name, b"%d" % number)
-    assert producer.flush(30) == 0
+    name = unique_name()
+    clients.create(cluster.bootstrap, name, replicas)
+    clients.produce(cluster.bootstrap, name, *(b"%d" % number for number in range(5)))
     return name
 
 
@@ -64,7 +60,7 @@ def test_the_leader_names_the_replica_in_the_consumers_rack_at_once(cluster, ver
     for rack, nearest in (("b", 2), ("c", 3)):
         reply = fetch(cluster, 1, topic, rack=rack, version=version)
         assert (reply.error_code, reply.preferred_read_replica, reply.records or b"") == (0, nearest, b"")
-        # That replica serves; it may be about to hear how far the records are committed.
+        # That replica serves; it may not know the latest high watermark yet.
         assert fetch(cluster, nearest, topic, rack=rack, version=version).records
 
 
@@ -113,16 +109,13 @@ def test_a_consumer_reads_everything_from_the_follower_next_to_it(cluster):
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = []
     deadline = time.monotonic() + 60
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
     while (len(found) < 10 or 2 not in read_from) and time.monotonic() < deadline:
         message = consumer.poll(1)
         if message is not None:
             assert message.error() is None
             found.append(message.value())
             if len(found) == 5:
-                for number in range(5, 10):
-                    producer.produce(topic, b"%d" % number)
-                producer.flush(30)
+                clients.produce(cluster.bootstrap, topic, *(b"%d" % number for number in range(5, 10)))
     consumer.close()
     assert found == [b"%d" % number for number in range(10)]
     assert 2 in read_from

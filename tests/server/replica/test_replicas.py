@@ -1,4 +1,4 @@
-"""All partitions of a broker: a log that fails keeps none of the others from its role."""
+"""All partitions of a broker: a failed log does not keep the others from their roles."""
 
 import asyncio
 import uuid

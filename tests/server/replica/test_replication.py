@@ -1,10 +1,10 @@
 """Three brokers, one log: followers copy it, the high watermark waits for them, another takes over when one goes."""
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.testing import cluster as testing
+from tests.server.clients import create, partition_of, produce, try_to_produce, values
+from tests.server.replica.logs import log_bytes
 from tests.waiting import until
 
 
@@ -15,106 +15,49 @@ def cluster(tmp_path):
     running.stop()
 
 
-def create(cluster, name, partitions=1, **config):
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    admin.create_topics([NewTopic(name, partitions, 3, config=config)])[name].result(30)
-
-
-def leader(cluster, topic, partition=0):
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    return admin.list_topics(topic, 30).topics[topic].partitions[partition]
-
-
-def produce(cluster, topic, values, **settings):
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0, **settings})
-    failures = []
-    for value in values:
-        producer.produce(
-            topic, value, partition=0, on_delivery=lambda e, _: failures.append(e) if e else None
-        )
-        producer.poll(0)
-    assert producer.flush(60) == 0
-    assert failures == []
-
-
-def read(cluster, topic):
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "group.id": "r",
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-            "log_level": 0,
-        }
-    )
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found = []
-    while True:
-        message = consumer.poll(30)
-        assert message is not None
-        if message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF
-            consumer.close()
-            return found
-        found.append(message.value())
-
-
 def logs(cluster, topic):
-    return [
-        b"".join(p.read_bytes() for p in sorted((cluster[n].data / f"{topic}-0").glob("*.log")))
-        for n in (1, 2, 3)
-    ]
+    return {log_bytes(broker, topic) for broker in cluster}
 
 
 def test_every_replica_holds_the_same_bytes(cluster):
-    create(cluster, "same")
-    values = [b"%d" % n for n in range(2000)]
-    produce(cluster, "same", values)
-    assert read(cluster, "same") == values
-    until(lambda: len(set(logs(cluster, "same"))) == 1)
-    until(lambda: set(leader(cluster, "same").isrs) == {1, 2, 3})
+    create(cluster.bootstrap, "same", 3)
+    expected = [b"%d" % n for n in range(2000)]
+    produce(cluster.bootstrap, "same", *expected)
+    assert values(cluster.bootstrap, "same") == expected
+    until(lambda: len(logs(cluster, "same")) == 1)
+    until(lambda: set(partition_of(cluster.bootstrap, "same").isrs) == {1, 2, 3})
 
 
 def test_another_broker_leads_when_one_stops_and_the_returning_one_catches_up(cluster):
-    create(cluster, "moving", **{"min.insync.replicas": "2"})
-    produce(cluster, "moving", [b"before %d" % n for n in range(500)])
-    first = leader(cluster, "moving").leader
+    create(cluster.bootstrap, "moving", 3, config={"min.insync.replicas": "2"})
+    produce(cluster.bootstrap, "moving", *(b"before %d" % n for n in range(500)))
+    first = partition_of(cluster.bootstrap, "moving").leader
     cluster[first].stop()
-    until(lambda: leader(cluster, "moving").leader not in (first, -1))
-    produce(cluster, "moving", [b"after %d" % n for n in range(500)])
+    until(lambda: partition_of(cluster.bootstrap, "moving").leader not in (first, -1))
+    produce(cluster.bootstrap, "moving", *(b"after %d" % n for n in range(500)))
     expected = [b"before %d" % n for n in range(500)] + [b"after %d" % n for n in range(500)]
-    assert read(cluster, "moving") == expected
+    assert values(cluster.bootstrap, "moving") == expected
     cluster[first].start()
-    until(lambda: set(leader(cluster, "moving").isrs) == {1, 2, 3})
-    until(lambda: len(set(logs(cluster, "moving"))) == 1)
+    until(lambda: set(partition_of(cluster.bootstrap, "moving").isrs) == {1, 2, 3})
+    until(lambda: len(logs(cluster, "moving")) == 1)
 
 
 def test_with_one_replica_left_acks_all_is_refused_when_two_must_be_in_sync(cluster):
-    create(cluster, "strict", **{"min.insync.replicas": "2"})
-    produce(cluster, "strict", [b"x"])
-    last = leader(cluster, "strict").leader
+    create(cluster.bootstrap, "strict", 3, config={"min.insync.replicas": "2"})
+    produce(cluster.bootstrap, "strict", b"x")
+    last = partition_of(cluster.bootstrap, "strict").leader
     for number in {1, 2, 3} - {last}:
         cluster[number].stop()
-    until(lambda: leader(cluster, "strict").isrs == [last])
-    producer = Producer(
-        {
-            "bootstrap.servers": cluster[last].bootstrap,
-            "acks": "all",
-            "message.timeout.ms": 3000,
-            "log_level": 0,
-        }
-    )
-    errors = []
-    producer.produce("strict", b"y", on_delivery=lambda error, _: errors.append(error))
-    producer.flush(30)
-    assert errors[0] is not None
-    assert read(cluster, "strict") == [b"x"]
+    until(lambda: partition_of(cluster.bootstrap, "strict").isrs == [last])
+    refused = try_to_produce(cluster[last].bootstrap, "strict", b"y", **{"message.timeout.ms": 3000})
+    assert len(refused) == 1
+    assert values(cluster.bootstrap, "strict") == [b"x"]
 
 
 def test_a_follower_that_lost_its_session_returns_to_the_isr_of_a_quiet_partition(cluster):
-    create(cluster, "quiet")
-    produce(cluster, "quiet", [b"x"])
-    first = leader(cluster, "quiet").leader
+    create(cluster.bootstrap, "quiet", 3)
+    produce(cluster.bootstrap, "quiet", b"x")
+    first = partition_of(cluster.bootstrap, "quiet").leader
     follower = next(number for number in (1, 2, 3) if number != first)
 
     async def lose_session(node):
@@ -127,4 +70,4 @@ def test_a_follower_that_lost_its_session_returns_to_the_isr_of_a_quiet_partitio
 
     before = cluster[follower].run(lose_session)
     until(lambda: cluster[follower].run(epoch_of) != before)
-    until(lambda: set(leader(cluster, "quiet").isrs) == {1, 2, 3})
+    until(lambda: set(partition_of(cluster.bootstrap, "quiet").isrs) == {1, 2, 3})

@@ -4,14 +4,14 @@ import os
 import threading
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.server.log.files import FileHandle, Files
 from headrace.testing.broker import BrokerThread
 from headrace.testing.cluster import Cluster
 from headrace.testing.wire import WireClient, batch
 from headrace.wire.errors import ErrorCode
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.server.clients import create
+from tests.server.requests import produce_request, produced
 
 
 class GatedFiles(Files):
@@ -59,27 +59,13 @@ def cluster(tmp_path, files):
     running.stop()
 
 
-def create(cluster, **config):
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    settings = {key.replace("_", "."): value for key, value in config.items()}
-    topic = NewTopic("synced", 1, replica_assignment=[[1, 2]], config=settings)
-    admin.create_topics([topic])["synced"].result(30)
-
-
 def produce(cluster, *values, timeout_ms=30_000):
-    data = PartitionProduceData(index=0, records=batch(*values))
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=timeout_ms,
-        topic_data=[TopicProduceData(name="synced", partition_data=[data])],
-    )
     with WireClient(cluster[1].bootstrap, timeout=60) as client:
-        reply = client.call(request, 9)
-    return ErrorCode(reply.responses[0].partition_responses[0].error_code)
+        return produced(client, produce_request("synced", batch(*values), timeout_ms=timeout_ms))
 
 
 def test_nothing_is_acknowledged_before_the_follower_has_it_on_its_disk(cluster, files):
-    create(cluster, flush_messages="1")
+    create(cluster.bootstrap, "synced", [1, 2], config={"flush.messages": "1"})
     assert produce(cluster, b"first") is ErrorCode.NONE
     before = files.syncs
     assert before > 0
@@ -91,7 +77,7 @@ def test_nothing_is_acknowledged_before_the_follower_has_it_on_its_disk(cluster,
 
 
 def test_with_a_larger_number_the_follower_flushes_as_often_and_nobody_waits(cluster, files):
-    create(cluster, flush_messages="3")
+    create(cluster.bootstrap, "synced", [1, 2], config={"flush.messages": "3"})
     files.gate.clear()
     for value in (b"1", b"2", b"3", b"4"):
         assert produce(cluster, value) is ErrorCode.NONE

@@ -3,11 +3,9 @@
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import (
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    NewTopic,
     ResourceType,
 )
 
@@ -19,6 +17,8 @@ from headrace.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from tests.server.clients import admin_of, create
+from tests.server.replica.logs import log_end_offset
 from tests.waiting import until
 
 
@@ -69,7 +69,6 @@ def cluster(tmp_path_factory):
 
 
 def alter(cluster, kind, name, **settings):
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     entries = [
         ConfigEntry(
             key.replace("_", "."),
@@ -79,25 +78,8 @@ def alter(cluster, kind, name, **settings):
         for key, value in settings.items()
     ]
     resource = ConfigResource(kind, name, incremental_configs=entries)
+    admin = admin_of(cluster.bootstrap)
     admin.incremental_alter_configs([resource])[resource].result(30)
-
-
-def create(cluster, name, replicas, **config):
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    topic = NewTopic(
-        name, 1, replica_assignment=[replicas], config={k.replace("_", "."): v for k, v in config.items()}
-    )
-    admin.create_topics([topic])[name].result(30)
-
-
-def fill(cluster, topic, count=100, size=10_000):
-    producer = Producer(
-        {"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0, "linger.ms": 0}
-    )
-    for _ in range(count):
-        producer.produce(topic, b"x" * size)
-        producer.flush(30)
-    assert len(producer) == 0
 
 
 def move(cluster, topic, replicas):
@@ -109,29 +91,31 @@ def move(cluster, topic, replicas):
     assert [p.error_code for t in response.responses for p in t.partitions] == [0]
 
 
-def end(cluster, broker, topic):
-    async def look(node):
-        for partition in node.replicas:
-            if partition.topic == topic:
-                return partition.log.log_end_offset
-        return 0
-
-    return cluster[broker].run(look)
+def fill(cluster, topic, count):
+    """One record at a time, so that each of them is a batch."""
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0, "linger.ms": 0}
+    )
+    for _ in range(count):
+        producer.produce(topic, b"x" * 10_000)
+        producer.flush(30)
+    assert len(producer) == 0
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
 def test_a_new_replica_waits_while_others_go_on(cluster, side):
     topic, other = f"moved-{side}", f"other-{side}"
-    create(cluster, topic, [1], **{f"{side}_replication_throttled_replicas": "*"})
-    create(cluster, other, [1, 2], **{f"{side}_replication_throttled_replicas": "*"})
-    fill(cluster, topic)
+    all_of_them = {f"{side}.replication.throttled.replicas": "*"}
+    create(cluster.bootstrap, topic, [1], config=all_of_them)
+    create(cluster.bootstrap, other, [1, 2], config=all_of_them)
+    fill(cluster, topic, 100)
     throttled = "1" if side == "leader" else "2"
     alter(cluster, ResourceType.BROKER, throttled, **{f"{side}_replication_throttled_rate": 1})
     move(cluster, topic, [1, 2])
-    until(lambda: end(cluster, 2, topic) > 0, "the first records are there")
-    # In sync from the start, and throttled by name: it must go on all the same. That takes many round trips.
+    until(lambda: log_end_offset(cluster[2], topic) > 0, "the first records are there")
+    # In sync from the start, and throttled by name: it must continue all the same. That takes many round trips.
     fill(cluster, other, 30)
-    assert end(cluster, 2, other) == 30
-    assert end(cluster, 2, topic) < end(cluster, 1, topic) == 100
+    assert log_end_offset(cluster[2], other) == 30
+    assert log_end_offset(cluster[2], topic) < log_end_offset(cluster[1], topic) == 100
     alter(cluster, ResourceType.BROKER, throttled, **{f"{side}_replication_throttled_rate": None})
-    until(lambda: end(cluster, 2, topic) == 100, "the replica has everything")
+    until(lambda: log_end_offset(cluster[2], topic) == 100, "the replica has everything")

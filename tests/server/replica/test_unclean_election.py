@@ -1,9 +1,7 @@
-"""Unclean election by setting, on brokers in processes of their own: a partition whose last in-sync replica is away comes back
-with less, when somebody says that it may."""
+"""Unclean election by setting, on brokers in separate processes: a partition whose last in-sync replica is away comes back
+with less, if the setting allows it."""
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.server.cluster.image import ResourceType
 from headrace.testing import cluster as testing
@@ -13,6 +11,8 @@ from headrace.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from tests.server.clients import admin_of, create, partition_of, produce, values
+from tests.server.replica.logs import log_bytes
 from tests.waiting import until
 
 TOPIC = "orders"
@@ -26,37 +26,9 @@ def cluster(tmp_path):
     running.stop()
 
 
-def admin_of(broker):
-    return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-
-
 def state(broker):
-    """The partition as one broker tells it."""
-    return admin_of(broker).list_topics(TOPIC, 30).topics[TOPIC].partitions[0]
-
-
-def produce(broker, *values):
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all", "log_level": 0})
-    failures = []
-    for value in values:
-        producer.produce(TOPIC, value, on_delivery=lambda error, _: failures.append(error) if error else None)
-    assert producer.flush(90) == 0
-    assert failures == []
-
-
-def read(broker):
-    settings = {"group.id": "r", "enable.partition.eof": True, "enable.auto.commit": False, "log_level": 0}
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})
-    consumer.assign([TopicPartition(TOPIC, 0, 0)])
-    found = []
-    while True:
-        message = consumer.poll(60)
-        assert message is not None
-        if message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF
-            consumer.close()
-            return found
-        found.append(message.value())
+    """The partition as one broker reports it."""
+    return partition_of(broker.bootstrap, TOPIC)
 
 
 def allow(broker, resource):
@@ -69,33 +41,31 @@ def allow(broker, resource):
 
 def lose_the_last_in_sync(cluster):
     """Brokers 1 and 2 hold the partition; 1 alone has the last record and is gone, as is 2. Broker 3 holds nothing."""
-    admin = admin_of(cluster[3])
-    admin.create_topics([NewTopic(TOPIC, 1, replica_assignment=[[1, 2]])])[TOPIC].result(60)
-    produce(cluster[3], b"on both")
+    create(cluster[3].bootstrap, TOPIC, [1, 2])
+    produce(cluster[3].bootstrap, TOPIC, b"on both")
     until(lambda: len(state(cluster[3]).isrs) == 2, "both are in sync")
     cluster[2].kill()
     until(lambda: state(cluster[3]).isrs == [1], "broker 1 is alone in sync")
-    produce(cluster[3], b"on broker 1 only")
+    produce(cluster[3].bootstrap, TOPIC, b"on broker 1 only")
     cluster[1].kill()
     until(lambda: state(cluster[3]).leader == -1, "nobody leads")
 
 
 def broker_2_is_up_and_does_not_lead(cluster):
     cluster[2].start()
-    until(lambda: 2 in admin_of(cluster[3]).list_topics(timeout=30).brokers, "broker 2 is known")
+    until(lambda: 2 in admin_of(cluster[3].bootstrap).list_topics(timeout=30).brokers, "broker 2 is known")
     assert state(cluster[3]).leader == -1
     assert state(cluster[3]).isrs == [1]
 
 
 def broker_2_leads_with_what_it_has_and_1_follows(cluster):
     until(lambda: state(cluster[3]).leader == 2, "broker 2 leads")
-    assert read(cluster[3]) == [b"on both"]
-    produce(cluster[3], b"after")
+    assert values(cluster[3].bootstrap, TOPIC) == [b"on both"]
+    produce(cluster[3].bootstrap, TOPIC, b"after")
     cluster[1].start()
     until(lambda: set(state(cluster[3]).isrs) == {1, 2}, "broker 1 is in sync")
-    assert read(cluster[3]) == [b"on both", b"after"]
-    logs = [next((cluster[n].data / f"{TOPIC}-0").glob("*.log")).read_bytes() for n in (1, 2)]
-    assert logs[0] == logs[1]
+    assert values(cluster[3].bootstrap, TOPIC) == [b"on both", b"after"]
+    assert log_bytes(cluster[1], TOPIC) == log_bytes(cluster[2], TOPIC)
 
 
 RESOURCES = {

@@ -1,4 +1,4 @@
-"""Who waits for a record to be committed hears of it then: not later, and not of another in its place."""
+"""A request that waits for a record is answered when that record is committed: not later, and not for another one."""
 
 import pytest
 

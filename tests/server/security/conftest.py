@@ -55,8 +55,9 @@ def make_secured(tmp_path):
     def make(settings=None, **kwargs):
         data = tmp_path / f"data-{len(started)}"
         broker = SecuredBroker(data, {**SETTINGS, **(settings or {})}, **kwargs)
+        broker.start()
         started.append(broker)
-        return broker.start()
+        return broker
 
     yield make
     for broker in started:

@@ -243,3 +243,22 @@ def test_until_the_level_is_raised_nothing_is_written_that_an_older_broker_canno
         lower = FeatureUpdateKey("delegation.token.version", 0, upgrade_type=2)
         refused = client.call(UpdateFeaturesRequest(1000, [lower]), 1)
         assert refused.error_code == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_with_acls_a_token_is_its_owners_business(make_secured):
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    guarded = {"authorizer.class.name": authorizer, "super.users": "User:ANONYMOUS;User:admin"}
+    broker = make_secured({**SETTINGS, **guarded})
+    for user in ("admin", "alice", "bob", "carol"):
+        broker.add_user(user)
+    raise_level(broker)
+    with As(broker, "alice") as alice, As(broker, "bob") as bob, As(broker, "carol") as carol:
+        token = alice.create("bob")
+        assert token.error_code == 0, "everybody may have a token of their own"
+        assert carol.create(owner="alice").error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        assert [each.token_id for each in bob.describe().tokens] == [token.token_id]
+        assert carol.describe().tokens == []
+        assert carol.renew(token).error_code == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+        with As(broker, "admin") as admin:
+            assert [each.token_id for each in admin.describe().tokens] == [token.token_id]
+            assert admin.create(owner="carol").error_code == 0

@@ -64,7 +64,7 @@ def whole(*names):
 
 
 def transact(producer, topic, number, commit=True, during=lambda: None):
-    """One transaction, again under another name when it has to be aborted because a broker went; the name it has."""
+    """One transaction, retried under another name when a broker's failure aborts it; returns the final name."""
     for attempt in range(5):
         name = f"{number}.{attempt}"
         try:

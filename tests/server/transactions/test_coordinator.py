@@ -12,19 +12,21 @@ from headrace.server.cluster.internal_topics import TRANSACTION_STATE
 from headrace.server.coordinator import runtime as runtime_module
 from headrace.server.coordinator.leader_log import LeaderLog
 from headrace.server.log.partition import PartitionLog
+from headrace.server.replica.turn import Turn
 from headrace.server.transactions import coordinator as coordinator_module
 from headrace.server.transactions import rules
 from headrace.server.transactions.coordinator import TransactionConfig, TransactionCoordinator
 from headrace.server.transactions.enlisting import Enlisting
 from headrace.server.transactions.metadata import LAST_EPOCH, Status, Transaction
 from headrace.testing.clock import MovableClock
+from headrace.wire.batch import iterate_batches
 from headrace.wire.errors import ErrorCode, KafkaError
 
 NOBODY = (-1, -1)
 
 
 class Harness:
-    """A coordinator that leads two partitions of `__transaction_state`, and whose markers arrive when told."""
+    """A coordinator that leads two partitions of `__transaction_state`, whose markers arrive when the test says so."""
 
     def __init__(self, make_partition, disk):
         self.clock = MovableClock()
@@ -40,7 +42,7 @@ class Harness:
         ]
         config = TransactionConfig(2, 900_000, 10_000, 604_800_000, 3_600_000, 5_000)
         self.coordinator = TransactionCoordinator(
-            config, self.clock, lambda: 2, self._next_id, self._send_markers
+            config, self.clock, lambda: 2, self._next_id, self._send_markers, Turn()
         )
 
     async def _next_id(self):
@@ -94,8 +96,11 @@ async def test_overdue_transactions_are_aborted_although_a_partition_is_handed_o
 
 async def unconfirmed(harness, step):
     """Run a step whose record is written, and committed only after its time is over."""
+    log = harness.partitions[0].log
+    end = log.log_end_offset
     task = asyncio.ensure_future(step)
-    await asyncio.sleep(0)
+    while log.log_end_offset == end:  # noqa: ASYNC110  a turn of the loop is too short for the disk
+        await asyncio.sleep(0)
     harness.clock.advance(6)
     with pytest.raises(KafkaError) as refused:
         await task
@@ -196,7 +201,7 @@ def test_a_zombie_from_before_the_id_was_exchanged_does_not_fence_the_owner():
     exhausted = Transaction("tx", 7, LAST_EPOCH - 1, 60_000)
     exchanged = initialise(exhausted, (7, LAST_EPOCH - 1))
     assert (exchanged.producer_id, exchanged.producer_epoch) == (9, 0)
-    # The same request again gets the same answer, an older epoch of the old id none.
+    # The same request again gets the same answer; an older epoch of the old id gets none.
     assert initialise(exchanged, (7, LAST_EPOCH - 1)) is exchanged
     with pytest.raises(KafkaError) as refused:
         initialise(exchanged, (7, 3))
@@ -301,3 +306,33 @@ async def test_a_partition_that_could_not_be_read_is_loaded_when_it_can(harness,
     monkeypatch.setattr(LeaderLog, "read", broken_once)
     await harness.lead(1)
     assert harness.coordinator.describe(name).status is Status.EMPTY
+
+
+async def test_steps_of_different_transactions_share_one_batch(harness):
+    names = [harness.name_in(1, start) for start in (0, 100, 200)]
+    producers = [await harness.coordinator.init_producer_id(name, 60_000, NOBODY) for name in names]
+    log = harness.partitions[1].log
+    end = log.log_end_offset
+    await asyncio.gather(
+        *(
+            harness.coordinator.add_partitions(name, *producer, [("orders", 0)])
+            for name, producer in zip(names, producers, strict=True)
+        )
+    )
+    headers = [header for _, header in iterate_batches(memoryview(log.read(end, 1 << 20).read()))]
+    assert [header.records_count for header in headers] == [3]
+    assert {harness.coordinator.describe(name).status for name in names} == {Status.ONGOING}
+
+
+async def test_two_steps_of_one_transaction_in_a_round_see_each_other(harness):
+    name = harness.name_in(1)
+    producer = await harness.coordinator.init_producer_id(name, 60_000, NOBODY)
+    added = harness.coordinator.add_partitions(name, *producer, [("orders", 0)])
+    more = harness.coordinator.add_partitions(name, *producer, [("orders", 1)])
+    assert harness.coordinator.describe(name).partitions == {("orders", 0), ("orders", 1)}
+    await added
+    await more
+    ended = harness.coordinator.end(name, *producer, commit=True, client_version=0)
+    fencing = harness.coordinator.init_producer_id(name, 60_000, NOBODY)
+    await ended
+    assert await fencing == (producer[0], producer[1] + 1)

@@ -1,4 +1,4 @@
-"""KIP-890, said byte by byte: a message or an end that arrives late never lands in the next transaction."""
+"""KIP-890, byte by byte: a message or an end that arrives late never lands in the next transaction."""
 
 import asyncio
 import threading
@@ -14,8 +14,8 @@ from headrace.wire.messages.end_txn import EndTxnRequest
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.init_producer_id import InitProducerIdRequest
 from headrace.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.wire.records import BatchBuilder
+from tests.server.requests import produce_request, produced
 from tests.waiting import until
 
 
@@ -44,18 +44,13 @@ def produce(client, topic, producer, sequence, version):
     builder = BatchBuilder(
         producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, transactional=True
     )
-    data = PartitionProduceData(index=0, records=batch(b"v", builder=builder))
-    request = ProduceRequest(topic, -1, 10000, [TopicProduceData(name=topic, partition_data=[data])])
-
-    def once():
-        return ErrorCode(client.call(request, version).responses[0].partition_responses[0].error_code)
-
-    code = once()
+    request = produce_request(topic, batch(b"v", builder=builder), transactional_id=topic)
+    code = produced(client, request, version)
     deadline = time.monotonic() + 30
     while code is ErrorCode.CONCURRENT_TRANSACTIONS:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-        code = once()
+        code = produced(client, request, version)
     return code
 
 
@@ -109,7 +104,7 @@ class TestVersion2:
         self, broker, client, topic
     ):
         coordinator = broker.node.transactions.coordinator
-        send, held = coordinator._send_markers, threading.Event()
+        send, held = coordinator._ending._send_markers, threading.Event()
 
         async def hold(transaction, epoch):
             while not held.is_set():  # noqa: ASYNC110
@@ -118,7 +113,7 @@ class TestVersion2:
 
         producer = init(client, topic)
         assert produce(client, topic, producer, 0, 12) is ErrorCode.NONE
-        coordinator._send_markers = hold
+        coordinator._ending._send_markers = hold
         try:
             code, producer = end(client, topic, producer, True, 5)
             assert code is ErrorCode.NONE
@@ -126,7 +121,7 @@ class TestVersion2:
             assert produce(client, topic, producer, 0, 12) is ErrorCode.NONE
         finally:
             held.set()
-            coordinator._send_markers = send
+            coordinator._ending._send_markers = send
         assert end(client, topic, producer, True, 5)[0] is ErrorCode.NONE
         until(lambda: stable_and_end(client, topic) == (4, 4))
 

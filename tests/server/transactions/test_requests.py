@@ -1,4 +1,4 @@
-"""What requests about transactions are refused with, byte by byte: clients decide by the code what to do next."""
+"""The errors of requests about transactions, byte by byte: clients act on the error codes."""
 
 import pytest
 

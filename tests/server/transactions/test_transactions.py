@@ -10,19 +10,19 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AIOTopicPartition
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PythonTopicPartition
 from kafka.structs import OffsetAndMetadata
+
+from tests.server.clients import create, messages
 
 
 @pytest.fixture
 def names(bootstrap):
     prefix = uuid.uuid4().hex[:8]
     names = [f"in-{prefix}", f"out-{prefix}"]
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for made in admin.create_topics([NewTopic(name, 2) for name in names]).values():
-        made.result(30)
+    for name in names:
+        create(bootstrap, name, partitions=2)
     return names
 
 
@@ -35,28 +35,8 @@ def transactional(bootstrap, transactional_id, **settings):
 
 
 def read(bootstrap, topic, isolation="read_committed"):
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "reader",
-            "isolation.level": isolation,
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-            "log_level": 0,
-        }
-    )
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in (0, 1)])
-    found, ends = [], 0
-    while ends < 2:
-        message = consumer.poll(30)
-        assert message is not None
-        if message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF
-            ends += 1
-        else:
-            found.append(message.value())
-    consumer.close()
-    return sorted(found)
+    found = messages(bootstrap, topic, partitions=2, **{"isolation.level": isolation})
+    return sorted(message.value() for message in found)
 
 
 def test_a_committed_transaction_shows_whole_and_an_aborted_one_not_at_all(bootstrap, names):
@@ -254,8 +234,7 @@ def test_readers_of_committed_records_never_see_an_aborted_one(make_broker):
 
 def test_a_restart_between_decision_and_markers_finishes_the_transaction(make_broker):
     broker = make_broker()
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic("kept", 2)])["kept"].result(30)
+    create(broker.bootstrap, "kept", partitions=2)
     producer = transactional(broker.bootstrap, "tx")
     producer.begin_transaction()
     for partition in (0, 1):
@@ -268,7 +247,7 @@ def test_a_restart_between_decision_and_markers_finishes_the_transaction(make_br
         async def never(transaction, epoch):
             await asyncio.Event().wait()
 
-        coordinator._send_markers = never
+        coordinator._ending._send_markers = never
 
     broker.run(hold_markers)
     producer.commit_transaction(30)

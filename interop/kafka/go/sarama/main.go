@@ -33,7 +33,7 @@ func newConfig() (*sarama.Config, error) {
 		config.Version = version
 	}
 	config.Producer.Return.Successes = true
-	return config, nil
+	return config, secure(config)
 }
 
 // write sends standard input's records with the idempotent producer.

@@ -25,6 +25,7 @@ TOOLS = {
     "consumer-groups": Tool("consumer_groups", "List, describe, reset and delete consumer groups."),
     "transactions": Tool("transactions", "List, describe and abort transactions; find hanging ones."),
     "features": Tool("features", "Describe, upgrade and downgrade feature levels."),
+    "acls": Tool("acls", "Add, list and remove ACLs."),
     "configs": Tool("configs", "Describe and alter settings of topics, brokers and groups."),
     "delegation-tokens": Tool("delegation_tokens", "Create, renew, expire and describe delegation tokens."),
     "get-offsets": Tool("get_offsets", "Print offsets of partitions: earliest, latest, by time."),

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from headrace.cli import properties
 from headrace.cli.failure import Failure
 from headrace.cli.options import DEFAULT_BOOTSTRAP, check_bootstrap
-from headrace.cli.which_cluster import from_environment, in_use
+from headrace.cli.parsing import properties
+from headrace.cli.parsing.which_cluster import from_environment, in_use
 
 
 class KafkaParser(argparse.ArgumentParser):

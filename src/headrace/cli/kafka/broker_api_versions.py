@@ -19,13 +19,14 @@ def run(arguments: list[str]) -> int:
     parser.command_config()
     options = parser.parse(arguments)
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
+        from headrace.client.administration.session import Session
 
         cluster = connect(options.bootstrap_server, options.command_config)
         for node in cluster.nodes:
             rack = node.rack or "null"
-            with cluster.broker(node.id) as broker:
-                lines = ",\n".join(f"\t{_line(key, span)}" for key, span in sorted(broker.versions.items()))
+            versions = cluster.call(Session.offers, node.id).versions
+            lines = ",\n".join(f"\t{_line(key, span)}" for key, span in sorted(versions.items()))
             print(f"{node.host}:{node.port} (id: {node.id} rack: {rack} isFenced: false) -> (\n{lines}\n)")
     except Failure as failure:
         print(failure.sentence, file=sys.stderr)

@@ -9,7 +9,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 _ACTIONS = ("cluster-id", "unregister", "list-endpoints")
 
@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> int:
     if options.action == "unregister" and options.id is None:
         parser.error("argument --id/-i is required")
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         if options.action == "unregister":
@@ -41,15 +41,15 @@ def run(arguments: list[str]) -> int:
 
 
 def _cluster_id(cluster: Cluster) -> None:
-    from headrace.cli.admin import health
+    from headrace.client.administration import brokers
 
-    print(f"Cluster ID: {health.describe(cluster).cluster_id}")
+    print(f"Cluster ID: {cluster.call(brokers.describe).cluster_id}")
 
 
 def _endpoints(cluster: Cluster, fenced_too: bool) -> None:
-    from headrace.cli.admin import health
+    from headrace.client.administration import brokers
 
-    found = [broker for broker in health.describe(cluster).brokers if broker.live or fenced_too]
+    found = [broker for broker in cluster.call(brokers.describe).brokers if broker.live or fenced_too]
     width = max([10, *(len(broker.host) for broker in found)])
     rack = max([10, *(len(broker.rack or "") for broker in found)])
     print(f"{'ID':<10} {'HOST':<{width}} {'PORT':<10} {'RACK':<{rack}} {'STATE':<10} {'ENDPOINT_TYPE':<15}")
@@ -62,10 +62,7 @@ def _endpoints(cluster: Cluster, fenced_too: bool) -> None:
 
 
 def _unregister(cluster: Cluster, broker_id: int) -> None:
-    from headrace.cli.raw.refused import check
-    from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest
+    from headrace.client.administration import brokers
 
-    with cluster.broker() as broker:
-        answer = broker.ask(UnregisterBrokerRequest(broker_id))
-    check(answer.error_code, answer.error_message)
+    cluster.call(brokers.unregister, broker_id)
     print(f"Broker {broker_id} is no longer registered.")

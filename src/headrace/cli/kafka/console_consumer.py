@@ -15,7 +15,7 @@ from headrace.cli.kafka.arguments import KafkaParser, key_values
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 
 def run(arguments: list[str]) -> int:
@@ -31,20 +31,20 @@ def run(arguments: list[str]) -> int:
             f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', please remove one option"
         )
     if group is None:
-        # Nobody will use this group again, so it commits nothing unless asked to.
+        # This group is not used again, so it commits nothing unless asked to.
         settings.setdefault("enable.auto.commit", "false")
         group = f"console-consumer-{random.randrange(100_000)}"
     settings.update({"group.id": group, "isolation.level": options.isolation_level})
     settings.setdefault("client.id", "console-consumer")
     show = _formatter(options)
 
-    from headrace.cli.cluster import connect
+    from headrace.cli.cluster.connection import connect
 
     return _read(connect(options.bootstrap_server, extra=settings), options, show)
 
 
 def _read(cluster: Cluster, options: Namespace, show: Callable[[Message], bytes]) -> int:
-    from headrace.cli.records import feed
+    from headrace.cli.cluster import feed
 
     consumer = cluster.consumer({"allow.auto.create.topics": True})
     idle = options.timeout_ms / 1000 if options.timeout_ms is not None and options.timeout_ms >= 0 else None
@@ -78,14 +78,12 @@ def _read(cluster: Cluster, options: Namespace, show: Callable[[Message], bytes]
 
 
 def _start(consumer: Consumer, options: Namespace) -> None:
-    from confluent_kafka import TopicPartition
-
-    from headrace.cli.records import feed
+    from headrace.cli.cluster import feed
 
     if options.partition is not None:
         default = "earliest" if options.from_beginning else "latest"
         position = default if options.offset is None else options.offset
-        feed.start(consumer, [TopicPartition(options.topic, options.partition)], position)
+        feed.start(consumer, [(options.topic, options.partition)], position)
     elif options.include is not None:
         consumer.subscribe([f"^({options.include})$"])
     else:
@@ -131,7 +129,7 @@ def _formatter(options: Namespace) -> Callable[[Message], bytes]:
     if options.value_deserializer:
         properties.setdefault("value.deserializer", options.value_deserializer)
 
-    from headrace.cli.records.text_format import TextFormat
+    from headrace.cli.view.records.text_format import TextFormat
 
     name = options.formatter.rpartition(".")[2]
     if name in ("DefaultMessageFormatter", "DefaultMessageFormatter$", "LoggingMessageFormatter"):

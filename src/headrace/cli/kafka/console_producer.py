@@ -11,7 +11,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser, key_values
 
 if TYPE_CHECKING:
-    from headrace.cli.records.sink import Sink
+    from headrace.cli.cluster.sink import Sink
 
 _READERS = ("LineMessageReader", "ConsoleProducer$LineMessageReader")
 # Flags that set a producer setting of another name.
@@ -42,9 +42,9 @@ def run(arguments: list[str]) -> int:
     }
     producer = key_values(options.producer_property, "--command-property", options.command_config)
 
-    from headrace.cli.cluster import connect
-    from headrace.cli.records.line_format import LineFormat
-    from headrace.cli.records.sink import Sink
+    from headrace.cli.cluster.connection import connect
+    from headrace.cli.cluster.sink import Sink
+    from headrace.cli.view.records.line_format import LineFormat
 
     line_format = LineFormat.from_properties(reader)
     cluster = connect(options.bootstrap_server, extra={"client.id": "console-producer", **producer, **given})
@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _lines(sink: Sink) -> Iterator[bytes]:
-    from headrace.cli.records.lines import read_lines
+    from headrace.cli.view.records.lines import read_lines
 
     prompt = sys.stdin.isatty() and sys.stdout.isatty()
     lines = read_lines(sys.stdin.fileno(), sink.poll)

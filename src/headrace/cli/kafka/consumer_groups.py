@@ -8,14 +8,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.cli import times
 from headrace.cli.failure import Exit, Failure, Misuse
 from headrace.cli.kafka import group_tables
 from headrace.cli.kafka.arguments import KafkaParser
+from headrace.cli.parsing import times
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.reset import Plan
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
+    from headrace.cli.cluster.offset_reset import Reset
+    from headrace.client.administration.reset import Plan
 
 _ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets", "validate_regex")
 _SCENARIOS = (
@@ -38,7 +39,7 @@ def run(arguments: list[str]) -> int:
     if action == "validate_regex":
         return _validate_regex(options.validate_regex)
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         return {
@@ -131,21 +132,21 @@ def _check(parser: KafkaParser, options: Namespace) -> None:
 
 
 def _groups(cluster: Cluster, options: Namespace) -> list[str]:
-    from headrace.cli.admin import groups
+    from headrace.client.administration import groups
 
     if options.all_groups:
-        return [listing.group for listing in groups.listings(cluster)]
+        return [listing.group for listing in cluster.call(groups.listings)]
     chosen: list[str] = options.group
     return chosen
 
 
 def _list(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.admin import groups
-    from headrace.cli.groups import choose
+    from headrace.cli.parsing.choices import several
+    from headrace.client.administration import groups
 
-    states = choose(options.state or None, groups.STATES, "states")
-    types = choose(options.type or None, groups.TYPES, "types")
-    found = groups.listings(cluster, states, types)
+    states = several(options.state or None, groups.STATES, "states")
+    types = several(options.type or None, groups.TYPES, "types")
+    found = cluster.call(groups.listings, states, types)
     if options.state is None and options.type is None:
         for listing in found:
             print(listing.group)
@@ -155,14 +156,14 @@ def _list(cluster: Cluster, options: Namespace) -> int:
 
 
 def _describe(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.admin import groups, lag
-    from headrace.cli.raw.refused import RequestRefused
+    from headrace.cli.cluster.connection import Refused
+    from headrace.client.administration import groups, lag
     from headrace.wire.errors import ErrorCode
 
     for group in sorted(set(_groups(cluster, options))):
         try:
-            description = groups.describe(cluster, group)
-        except RequestRefused as refused:
+            description = cluster.call(groups.describe, group)
+        except Refused as refused:
             if refused.error == ErrorCode.GROUP_ID_NOT_FOUND:
                 raise Failure(f"Group {group} not found.") from None
             raise
@@ -171,21 +172,23 @@ def _describe(cluster: Cluster, options: Namespace) -> int:
         elif options.state is not None:
             group_tables.state(description, cluster.nodes, verbose=options.verbose)
         else:
-            group_tables.offsets(description, lag.of_group(cluster, description), verbose=options.verbose)
+            group_tables.offsets(
+                description, cluster.call(lag.of_group, description), verbose=options.verbose
+            )
     return Exit.OK
 
 
 def _delete(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.admin import groups
-    from headrace.cli.raw.refused import RequestRefused
+    from headrace.cli.cluster.connection import Refused
+    from headrace.client.administration import groups
 
     failed: dict[str, str] = {}
     deleted: list[str] = []
     for group in _groups(cluster, options):
         try:
-            groups.delete(cluster, group)
+            cluster.call(groups.delete, group)
             deleted.append(group)
-        except RequestRefused as refused:
+        except Refused as refused:
             failed[group] = refused.sentence
     names = ", ".join(f"'{group}'" for group in deleted)
     if not failed:
@@ -200,59 +203,60 @@ def _delete(cluster: Cluster, options: Namespace) -> int:
 
 
 def _reset(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.admin import group_offsets, reset
+    from headrace.cli.cluster import offset_reset
+    from headrace.cli.parsing import offsets_file
+    from headrace.client.administration import reset
 
     plans: dict[str, Plan] = {}
     code = Exit.OK
     for group in _groups(cluster, options):
         try:
-            reset.check_inactive(cluster, group)
+            cluster.call(reset.check_inactive, group)
         except Failure as failure:
             print(f"\nError: {failure.sentence}")
             code = Exit.FAILED
             continue
-        plans[group] = _plan(cluster, group, options)
+        plans[group] = offset_reset.plan(cluster, group, _wanted(options), _warn)
+        if options.from_file is not None and not plans[group]:
+            print(f"\nError: No reset plan for group {group} found")
         if options.execute and plans[group]:
-            group_offsets.commit(cluster, group, plans[group])
+            offset_reset.carry_out(cluster, group, plans[group])
     if options.export:
-        print(reset.to_csv(plans))
+        print(offsets_file.text(plans))
     else:
         group_tables.plans(plans)
     return code
 
 
-def _plan(cluster: Cluster, group: str, options: Namespace) -> Plan:
-    from headrace.cli.admin import reset
+def _wanted(options: Namespace) -> Reset:
+    from headrace.cli.cluster.offset_reset import Reset
+    from headrace.client.administration.reset import Target
 
     if options.from_file is not None:
-        plans = reset.from_file(cluster, options.from_file, [group], _warn)
-        if group not in plans:
-            print(f"\nError: No reset plan for group {group} found")
-        return plans.get(group, {})
-    partitions = reset.scope(cluster, group, options.topic or [], options.all_topics)
-    if options.to_earliest:
-        return reset.to_earliest(cluster, partitions)
-    if options.to_latest:
-        return reset.to_latest(cluster, partitions)
-    if options.to_current:
-        return reset.to_current(cluster, group, partitions)
-    if options.to_offset is not None:
-        return reset.to_offset(cluster, partitions, options.to_offset, _warn)
-    if options.shift_by is not None:
-        return reset.shift_by(cluster, group, partitions, options.shift_by, _warn)
+        return Reset(options.from_file)
+    timestamp = None
     if options.to_datetime is not None:
         timestamp = times.milliseconds_of(options.to_datetime)
-    else:
+    elif options.by_duration is not None:
         timestamp = round((time.time() - times.seconds_of(options.by_duration)) * 1000)
-    return reset.to_time(cluster, partitions, timestamp, _warn)
+    target = Target(
+        options.to_earliest,
+        options.to_latest,
+        options.to_current,
+        options.to_offset,
+        options.shift_by,
+        timestamp,
+    )
+    return Reset(target, [] if options.all_topics else options.topic)
 
 
 def _delete_offsets(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.admin import group_offsets, reset
+    from headrace.cli.cluster import partition_names
+    from headrace.client.administration import group_offsets
 
     group = options.group[0]
-    partitions = reset.parse_partitions(cluster, options.topic)
-    error, by_partition = group_offsets.delete_offsets(cluster, group, partitions)
+    partitions = partition_names.resolve(cluster, options.topic)
+    error, by_partition = cluster.call(group_offsets.delete, group, partitions)
     outcome = {p: by_partition.get(p, error) for p in partitions}
     group_tables.deleted_offsets(group, error, outcome)
     return Exit.FAILED if any(outcome.values()) else Exit.OK

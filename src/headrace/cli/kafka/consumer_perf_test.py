@@ -12,7 +12,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser, key_values
 
 if TYPE_CHECKING:
-    from headrace.cli.load.consume import Result, Window
+    from headrace.client.load.consume import Result, Window
 
 _MEBIBYTE = 1024 * 1024
 _COLUMNS = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
@@ -26,22 +26,25 @@ def run(arguments: list[str]) -> int:
     try:
         settings = _settings(options)
 
-        from headrace.cli.cluster import connect
-        from headrace.cli.load.consume import run as consume
+        from headrace.cli.cluster.connection import connect
+        from headrace.client.load.consume import SETTINGS, Load
+        from headrace.client.load.consume import run as consume
 
         cluster = connect(options.bootstrap_server, extra=settings)
         if not options.hide_header:
             first = "time, threadId" if options.show_detailed_stats else "start.time, end.time"
             print(f"{first}, {_COLUMNS}", flush=True)
-        result = consume(
-            cluster,
+        load = Load(
             options.topic,
             options.messages,
-            group=options.group,
             idle_timeout=options.timeout / 1000,
-            on_window=_print_window if options.show_detailed_stats else lambda _: None,
             window_seconds=options.reporting_interval / 1000,
         )
+        consumer = cluster.consumer({**SETTINGS, "group.id": options.group, "enable.auto.commit": True})
+        with cluster.failures():
+            result = consume(
+                consumer, load, on_window=_print_window if options.show_detailed_stats else lambda _: None
+            )
     except Failure as failure:
         print(failure.sentence, file=sys.stderr)
         return Exit.FAILED

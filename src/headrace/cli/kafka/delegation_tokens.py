@@ -13,8 +13,8 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.tokens import Principal, Token
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
+    from headrace.client.administration.tokens import Principal, Token
 
 _ACTIONS = ("create", "renew", "expire", "describe")
 _COLUMNS = ("TOKENID", "HMAC", "OWNER", "REQUESTER", "RENEWERS", "ISSUEDATE", "EXPIRYDATE", "MAXDATE")
@@ -44,7 +44,7 @@ def run(arguments: list[str]) -> int:
     try:
         _check(parser, options)
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         _act(connect(options.bootstrap_server, options.command_config), options)
     except Failure as failure:
@@ -67,23 +67,25 @@ def _check(parser: KafkaParser, options: Namespace) -> None:
 
 
 def _act(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import tokens
+    from headrace.client.administration import tokens
 
     owners = [_principal(text) for text in options.owner_principal]
     if options.create:
         renewers = [_principal(text) for text in options.renewer_principal]
         print("Calling create token operation with renewers :", *map(_shown, renewers))
-        made = tokens.create(cluster, renewers, options.max_life_time_period, owners[0] if owners else None)
+        made = cluster.call(
+            tokens.create, renewers, options.max_life_time_period, owners[0] if owners else None
+        )
         print(f"Created delegation token with tokenId : {made.id}")
         _print([made])
     elif options.renew:
-        expires = tokens.renew(cluster, _hmac(options), options.renew_time_period)
+        expires = cluster.call(tokens.renew, _hmac(options), options.renew_time_period)
         print(f"Completed renew operation. New expiry date : {_date(expires)}")
     elif options.expire:
-        expires = tokens.expire(cluster, _hmac(options), options.expiry_time_period)
+        expires = cluster.call(tokens.expire, _hmac(options), options.expiry_time_period)
         print(f"Completed expire operation. New expiry date : {_date(expires)}")
     else:
-        found = tokens.describe(cluster, owners or None)
+        found = cluster.call(tokens.describe, owners or None)
         print(f"Total number of tokens : {len(found)}")
         _print(found)
 

@@ -26,12 +26,12 @@ def run(arguments: list[str]) -> int:
     try:
         before = _read(options.offset_json_file)
 
-        from headrace.cli.admin import offsets
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
+        from headrace.client.administration import offsets
 
         cluster = connect(options.bootstrap_server, options.command_config)
         print("Executing records delete operation")
-        outcomes = offsets.delete_before(cluster, before)
+        outcomes = cluster.call(offsets.delete_before, before)
     except Failure as failure:
         print(failure.sentence, file=sys.stderr)
         return Exit.FAILED
@@ -40,7 +40,7 @@ def run(arguments: list[str]) -> int:
         if isinstance(outcome, int):
             print(f"partition: {topic}-{partition}\tlow_watermark: {outcome}")
         else:
-            print(f"partition: {topic}-{partition}\terror: {outcome.sentence}")
+            print(f"partition: {topic}-{partition}\terror: {outcome}")
     return Exit.OK if all(isinstance(outcome, int) for outcome in outcomes.values()) else Exit.FAILED
 
 

@@ -11,7 +11,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.dump.decoders import Decoder
+    from headrace.cli.view.dump.decoders import Decoder
 
 _DECODERS = ("offsets_decoder", "value_decoder_class", "key_decoder_class")
 _UNBOUNDED = 2**31 - 1
@@ -52,7 +52,7 @@ def _parser() -> KafkaParser:
 
 
 def _decoder(options: Namespace) -> Decoder:
-    from headrace.cli.dump import decoders
+    from headrace.cli.view.dump import decoders
 
     if options.cluster_metadata_decoder:
         raise Failure(
@@ -64,7 +64,7 @@ def _decoder(options: Namespace) -> Decoder:
 
 
 def _dump(path: Path, options: Namespace, decoder: Decoder, complaints: list[str]) -> None:
-    from headrace.cli.dump import indexes, text
+    from headrace.cli.view.dump import indexes, text
 
     try:
         if path.suffix == ".log":
@@ -88,8 +88,8 @@ def _dump(path: Path, options: Namespace, decoder: Decoder, complaints: list[str
 
 
 def _dump_log(path: Path, options: Namespace, decoder: Decoder, complaints: list[str]) -> None:
-    from headrace.cli.dump import text
-    from headrace.cli.dump.segment_file import SegmentFile
+    from headrace.cli.view.dump import text
+    from headrace.cli.view.dump.segment_file import SegmentFile
 
     segment = SegmentFile(path, None if options.max_bytes == _UNBOUNDED else options.max_bytes)
     print(f"Log starting offset: {segment.base_offset}")
@@ -118,7 +118,7 @@ def _dump_log(path: Path, options: Namespace, decoder: Decoder, complaints: list
 
 
 def _dump_offset_index(path: Path, options: Namespace, complaints: list[str]) -> None:
-    from headrace.cli.dump.indexes import IndexedLog, offset_entries
+    from headrace.cli.view.dump.indexes import IndexedLog, offset_entries
 
     entries = list(offset_entries(path))
     if not entries or entries == [(0, 0)]:
@@ -140,7 +140,7 @@ def _dump_offset_index(path: Path, options: Namespace, complaints: list[str]) ->
 
 
 def _dump_time_index(path: Path, options: Namespace, complaints: list[str]) -> None:
-    from headrace.cli.dump.indexes import IndexedLog, time_entries
+    from headrace.cli.view.dump.indexes import IndexedLog, time_entries
 
     if options.index_sanity_check:
         _check_sanity(path, 12, complaints)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from headrace.cli import properties
 from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
+from headrace.cli.parsing import properties
 
 
 def run(arguments: list[str]) -> int:
@@ -58,31 +58,26 @@ def _as_flags(arguments: list[str]) -> list[str]:
 
 
 def _measure(servers: str, topic: str, count: int, acks: str, size: int, settings: dict[str, str]) -> None:
-    from headrace.cli.admin import topics
-    from headrace.cli.cluster import connect
-    from headrace.cli.load.end_to_end import SMALLEST, run
+    from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import topics
+    from headrace.client.load.end_to_end import CONSUMER, PRODUCER, SMALLEST, Load, run
 
     cluster = connect(servers, extra=settings)
-    if topic not in topics.names(cluster, internal=True):
+    if topic not in cluster.call(topics.names, internal=True):
         print(
             f'Topic "{topic}" does not exist. Will create topic with 1 partition(s) and replication factor = 1'
         )
-        for refused in topics.create(cluster, [topic], partitions=1, replication_factor=1).values():
-            raise refused
+        for refused in cluster.call(topics.create, [topic], partitions=1, replication_factor=1).values():
+            raise Failure(str(refused))
 
     def report(number: int, seconds: float) -> None:
         if number % 1000 == 0:
             print(f"{number}\t{seconds * 1000}", flush=True)
 
-    latencies = run(
-        cluster,
-        topics.partitions_of(cluster, [topic]),
-        count,
-        size=max(size, SMALLEST),
-        acks=acks,
-        rate=None,
-        on_record=report,
-    ).summary()
+    load = Load(cluster.call(topics.partitions_of, [topic]), count, max(size, SMALLEST))
+    producer, consumer = cluster.producer({**PRODUCER, "acks": acks}), cluster.consumer(CONSUMER)
+    with cluster.failures():
+        latencies = run(producer, consumer, load, report).summary()
     print(f"Avg latency: {latencies.average:.4f} ms")
     print(
         f"Percentiles: 50th = {latencies.p50:.0f}, 99th = {latencies.p99:.0f}, 99.9th = {latencies.p999:.0f}"

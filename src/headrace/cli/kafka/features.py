@@ -10,7 +10,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 COMMANDS = ("describe", "upgrade", "downgrade", "disable")
 
@@ -32,7 +32,7 @@ def run(arguments: list[str]) -> int:
         if options.command != "describe" and not options.feature:
             raise Failure(f"You must specify at least one feature to {options.command}")
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         if options.command == "describe":
@@ -45,9 +45,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _describe(cluster: Cluster) -> None:
-    from headrace.cli.admin import features
+    from headrace.client.administration import features
 
-    for each in features.describe(cluster):
+    for each in cluster.call(features.describe):
         epoch = "-" if each.epoch is None else each.epoch
         print(
             f"Feature: {each.name}\tSupportedMinVersion: {each.lowest}\tSupportedMaxVersion: {each.highest}\t"
@@ -56,21 +56,22 @@ def _describe(cluster: Cluster) -> None:
 
 
 def _update(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.admin import features
-    from headrace.cli.raw.refused import RequestRefused
+    from headrace.cli.cluster.connection import Refused
+    from headrace.cli.parsing.properties import feature_level
+    from headrace.client.administration import features
 
     if options.command == "disable":
         levels = dict.fromkeys(options.feature, 0)
     else:
-        levels = dict(features.parse_level(text) for text in options.feature)
+        levels = dict(feature_level(text) for text in options.feature)
     kind = features.UPGRADE
     if options.command != "upgrade":
         kind = features.UNSAFE_DOWNGRADE if options.unsafe else features.SAFE_DOWNGRADE
     can = "can be " if options.dry_run else "was "
     verb = {"upgrade": "upgraded", "downgrade": "downgraded", "disable": "disabled"}[options.command]
     try:
-        features.update(cluster, levels, kind, dry_run=options.dry_run)
-    except RequestRefused as refused:
+        cluster.call(features.update, levels, kind, dry_run=options.dry_run)
+    except Refused as refused:
         for name, level in levels.items():
             to = "" if options.command == "disable" else f" to {level}"
             print(f"Could not {options.command} {name}{to}. {refused.sentence}")

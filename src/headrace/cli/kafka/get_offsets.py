@@ -12,7 +12,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 Wanted = Callable[[str, int], bool]
 _RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     try:
         wanted, spec = _filter(options), _time(options.time)
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         return _print(connect(options.bootstrap_server, options.command_config), options, wanted, spec)
     except Failure as failure:
@@ -56,21 +56,21 @@ def _parser() -> KafkaParser:
 
 
 def _print(cluster: Cluster, options: Namespace, wanted: Wanted, spec: Any) -> int:
-    from headrace.cli.admin import offsets, topics
+    from headrace.client.administration import offsets, topics
 
-    names = topics.names(cluster, internal=not options.exclude_internal_topics)
+    names = cluster.call(topics.names, internal=not options.exclude_internal_topics)
     chosen = [
         (topic.name, partition.id)
-        for topic in topics.describe(cluster, names)
+        for topic in cluster.call(topics.describe, names)
         for partition in topic.partitions
         if wanted(topic.name, partition.id)
     ]
     if not chosen:
         raise Failure("Could not match any topic-partitions with the specified filters")
-    found, refused = offsets.list_offsets(cluster, chosen, spec)
+    found, refused = cluster.call(offsets.list_offsets, chosen, spec)
     for (topic, number), why in refused.items():
         print(
-            f"Skip getting offsets for topic-partition {topic}-{number} due to error: {why.sentence}",
+            f"Skip getting offsets for topic-partition {topic}-{number} due to error: {why}",
             file=sys.stderr,
         )
     for topic, number in sorted(found, key=lambda p: f"{p[0]}-{p[1]}"):
@@ -80,7 +80,7 @@ def _print(cluster: Cluster, options: Namespace, wanted: Wanted, spec: Any) -> i
 
 
 def _time(text: str) -> Any:
-    from headrace.cli.admin import offsets
+    from headrace.client.administration import offsets
 
     try:
         number = _NAMED_TIMES[text] if text in _NAMED_TIMES else int(text)

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.group_view import assignment_text
+from headrace.cli.view.groups import assignment_text
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.groups import Description, Listing
-    from headrace.cli.admin.lag import PartitionLag
-    from headrace.cli.admin.offsets import Partition
-    from headrace.cli.admin.reset import Plan
+    from headrace.client.administration.groups import Description, Listing
+    from headrace.client.administration.lag import PartitionLag
+    from headrace.client.administration.names import Partition
+    from headrace.client.administration.reset import Plan
 
 MISSING = "-"
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
@@ -143,10 +143,10 @@ def plans(by_group: Mapping[str, Plan]) -> None:
 
 
 def deleted_offsets(group: str, error: int, by_partition: Mapping[Partition, int]) -> None:
-    from headrace.cli.raw.refused import RequestRefused
+    from headrace.client.administration.errors import Refused
 
     if error:
-        print(f"\nError: {RequestRefused(error).sentence}")
+        print(f"\nError: {Refused(error)}")
     elif any(by_partition.values()):
         print("\nError: Encountered some partition-level error, see the follow-up details.")
     else:
@@ -154,7 +154,7 @@ def deleted_offsets(group: str, error: int, by_partition: Mapping[Partition, int
     widths = (max([15, *(len(topic) for topic, _ in by_partition)]), 10, 15)
     print("\n" + _pad(("TOPIC", "PARTITION", "STATUS"), widths), end="")
     for (topic, partition), code in sorted(by_partition.items()):
-        status = f"Error: {RequestRefused(code).sentence}" if code else "Successful"
+        status = f"Error: {Refused(code)}" if code else "Successful"
         print("\n" + _pad((topic, str(partition), status), widths), end="")
     print()
 

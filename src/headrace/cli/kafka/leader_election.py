@@ -11,8 +11,8 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.placement import Partition
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
+    from headrace.client.administration.names import Partition
 
 
 def run(arguments: list[str]) -> int:
@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
     if (options.topic is None) != (options.partition is None):
         parser.error("Missing required option(s): --topic and --partition go together")
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         return _elect(connect(options.bootstrap_server, options.command_config), options)
     except Failure as failure:
@@ -48,7 +48,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _elect(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.admin import assignment_file, elections
+    from headrace.cli.parsing import assignment_file
+    from headrace.client.administration import elections
 
     partitions: list[Partition] | None = None
     if options.path_to_json_file is not None:
@@ -56,7 +57,7 @@ def _elect(cluster: Cluster, options: Namespace) -> int:
     elif options.topic is not None:
         partitions = [(options.topic, options.partition)]
     kind = elections.UNCLEAN if options.election_type == "unclean" else elections.PREFERRED
-    outcomes = elections.elect(cluster, kind, partitions)
+    outcomes = cluster.call(elections.elect, kind, partitions)
     word = options.election_type.upper()
     elected = [_name(key) for key, outcome in outcomes.items() if outcome is None]
     settled = [_name(key) for key, outcome in outcomes.items() if elections.not_needed(outcome)]
@@ -70,7 +71,7 @@ def _elect(cluster: Cluster, options: Namespace) -> int:
     if settled:
         print(f"Valid replica already elected for partitions {', '.join(settled)}")
     for name, refused in failed.items():
-        print(f"Error completing leader election ({word}) for partition: {name}: {refused.sentence}")
+        print(f"Error completing leader election ({word}) for partition: {name}: {refused}")
     if failed:
         print(f"{len(failed)} replica(s) could not be elected", file=sys.stderr)
     return Exit.FAILED if failed else Exit.OK

@@ -11,7 +11,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 
 def run(arguments: list[str]) -> int:
@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> int:
     if not options.describe:
         parser.error('Missing required argument "[describe]"')
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         _describe(connect(options.bootstrap_server, options.command_config), options)
     except Failure as failure:
@@ -53,29 +53,24 @@ def _describe(cluster: Cluster, options: Namespace) -> None:
 
 
 def _log_dirs(cluster: Cluster, broker: int, topics: set[str]) -> list[dict[str, Any]]:
-    from headrace.cli.raw.refused import RequestRefused, check
-    from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+    from headrace.client.administration import log_dirs
 
-    with cluster.broker(broker) as connection:
-        answer = connection.ask(DescribeLogDirsRequest(None))
-    check(answer.error_code)
     return [
         {
             "partitions": [
                 {
-                    "partition": f"{topic.name}-{p.partition_index}",
-                    "size": p.partition_size,
-                    "offsetLag": p.offset_lag,
-                    "isFuture": p.is_future_key,
+                    "partition": f"{each.topic}-{each.partition}",
+                    "size": each.size,
+                    "offsetLag": each.offset_lag,
+                    "isFuture": each.is_future,
                 }
-                for topic in directory.topics
-                if not topics or topic.name in topics
-                for p in topic.partitions
+                for each in directory.replicas
+                if not topics or each.topic in topics
             ],
-            "error": RequestRefused(directory.error_code).error.name if directory.error_code else None,
-            "logDir": directory.log_dir,
+            "error": None if directory.error is None else directory.error.name,
+            "logDir": directory.path,
         }
-        for directory in answer.results
+        for directory in cluster.call(log_dirs.describe, broker)
     ]
 
 

@@ -14,7 +14,7 @@ from headrace.cli.kafka.arguments import KafkaParser, key_values
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headrace.cli.load.produce import Result, Window
+    from headrace.client.load.produce import Result, Window
 
 
 def run(arguments: list[str]) -> int:
@@ -26,22 +26,23 @@ def run(arguments: list[str]) -> int:
         transaction_seconds = _transactions(options, settings)
         servers = settings.pop("bootstrap.servers", None) or options.bootstrap_server
         settings.setdefault("client.id", "perf-producer-client")
+
+        from headrace.cli.cluster.connection import connect
+        from headrace.client.load.produce import SETTINGS, Load
+        from headrace.client.load.produce import run as produce
+
         payloads = _payloads(options)
-
-        from headrace.cli.cluster import connect
-        from headrace.cli.load.produce import run as produce
-
         cluster = connect(servers, extra=settings)
-        result = produce(
-            cluster,
+        load = Load(
             options.topic,
             payloads,
             options.num_records,
-            rate=options.throughput if options.throughput > 0 else None,
-            transaction_seconds=transaction_seconds,
-            on_window=_print_window,
-            window_seconds=options.reporting_interval / 1000,
+            options.throughput if options.throughput > 0 else None,
+            transaction_seconds,
+            options.reporting_interval / 1000,
         )
+        with cluster.failures():
+            result = produce(cluster.producer(SETTINGS), load, on_window=_print_window)
     except Failure as failure:
         print(failure.sentence, file=sys.stderr)
         return Exit.FAILED
@@ -92,7 +93,8 @@ def _check(parser: KafkaParser, options: Namespace) -> None:
 
 
 def _payloads(options: Namespace) -> Iterator[bytes]:
-    from headrace.cli.load import payloads
+    from headrace.client.errors import ClientError
+    from headrace.client.load import payloads
 
     if options.payload_monotonic:
         return payloads.growing()
@@ -100,7 +102,10 @@ def _payloads(options: Namespace) -> Iterator[bytes]:
         return payloads.letters(options.record_size)
     print(f"Reading payloads from: {options.payload_file.absolute()}")
     delimiter = "\n" if options.payload_delimiter == "\\n" else options.payload_delimiter
-    source, count = payloads.from_file(options.payload_file, delimiter)
+    try:
+        source, count = payloads.from_file(options.payload_file, delimiter)
+    except ClientError as error:
+        raise Failure(str(error)) from None
     print(f"Number of messages read: {count}")
     return source
 

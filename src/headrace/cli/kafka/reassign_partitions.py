@@ -12,8 +12,9 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.placement import Assignment, Partition
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
+    from headrace.client.administration.names import Partition
+    from headrace.client.administration.placement import Assignment
 
 _ACTIONS = ("generate", "execute", "verify", "cancel", "list")
 _NEEDS = {
@@ -36,7 +37,7 @@ def run(arguments: list[str]) -> int:
         if getattr(options, needed) is None:
             parser.error(f'Missing required argument "[{needed.replace("_", "-")}]"')
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         cluster = connect(options.bootstrap_server, options.command_config)
         {"generate": _generate, "execute": _execute, "verify": _verify, "cancel": _cancel, "list": _list}[
@@ -77,9 +78,10 @@ def _parser() -> KafkaParser:
 
 
 def _generate(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import assignment_file, health
-    from headrace.cli.admin import topics as admin
-    from headrace.cli.admin.placement import Place, TooFewBrokers, plan
+    from headrace.cli.parsing import assignment_file
+    from headrace.client.administration import topics as admin
+    from headrace.client.administration.brokers import describe as describe_brokers
+    from headrace.client.administration.placement import Place, TooFewBrokers, plan
 
     topics = assignment_file.read_topics(options.topics_to_move_json_file)
     try:
@@ -91,10 +93,12 @@ def _generate(cluster: Cluster, options: Namespace) -> None:
         if twice:
             raise Failure(f"{what} contains duplicate entries: {twice}")
     current = {
-        (topic.name, p.id): p.replicas for topic in admin.describe(cluster, topics) for p in topic.partitions
+        (topic.name, p.id): p.replicas
+        for topic in cluster.call(admin.describe, topics)
+        for p in topic.partitions
     }
     rack_aware = not options.disable_rack_aware
-    known = {broker.id: broker for broker in health.describe(cluster).brokers if broker.live}
+    known = {broker.id: broker for broker in cluster.call(describe_brokers).brokers if broker.live}
     found = [known[broker] for broker in brokers if broker in known]
     if rack_aware and len({broker.rack is None for broker in found}) > 1:
         raise Failure(
@@ -110,10 +114,12 @@ def _generate(cluster: Cluster, options: Namespace) -> None:
 
 
 def _execute(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import assignment_file, partition_names, reassignments, throttles
+    from headrace.cli.parsing import assignment_file
+    from headrace.client.administration import reassignments, throttles
+    from headrace.client.administration.topics import partition_states
 
     proposed = assignment_file.read(options.reassignment_json_file)
-    moving = reassignments.moves(cluster)
+    moving = cluster.call(reassignments.moves)
     if moving and not options.additional:
         raise Failure(
             "Cannot execute because there is an existing partition assignment.  Use --additional to override this "
@@ -124,7 +130,7 @@ def _execute(cluster: Cluster, options: Namespace) -> None:
     for broker in sorted({broker for replicas in proposed.values() for broker in replicas}):
         if broker not in live:
             raise Failure(f"Unknown broker id {broker}")
-    current = {p.key: p.replicas for p in partition_names.describe(cluster, proposed)}
+    current = {p.key: p.replicas for p in cluster.call(partition_states, proposed)}
     print(f"Current partition replica assignment\n\n{assignment_file.text(current)}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
     if options.throttle >= 0:
@@ -132,22 +138,24 @@ def _execute(cluster: Cluster, options: Namespace) -> None:
             "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle "
             "is removed."
         )
-        throttles.throttle(cluster, throttles.traffic(moving, proposed, current), options.throttle)
+        cluster.call(throttles.throttle, throttles.traffic(moving, proposed, current), options.throttle)
         print(f"The inter-broker throttle limit was set to {options.throttle} B/s")
-    refusals = reassignments.start(cluster, proposed)
+    refusals = cluster.call(reassignments.start, proposed)
     if refusals:
-        lines = [f"{_name(key)}: {refused.sentence}" for key, refused in sorted(refusals.items())]
+        lines = [f"{_name(key)}: {refused}" for key, refused in sorted(refusals.items())]
         raise Failure("Error reassigning partition(s):\n" + "\n".join(lines))
     print(f"Successfully started partition reassignment{_s(proposed)} for {_names(proposed)}")
 
 
 def _verify(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import assignment_file, partition_names, reassignments
+    from headrace.cli.parsing import assignment_file
+    from headrace.client.administration import reassignments
+    from headrace.client.administration.topics import partition_states
 
     target = assignment_file.read(options.reassignment_json_file)
-    moving = reassignments.moves(cluster)
+    moving = cluster.call(reassignments.moves)
     settled = [key for key in target if key not in moving]
-    now = {p.key: p.replicas for p in partition_names.describe(cluster, settled)}
+    now = {p.key: p.replicas for p in cluster.call(partition_states, settled)}
     print("Status of partition reassignment:")
     for key, replicas in sorted(target.items()):
         if key in moving:
@@ -165,14 +173,15 @@ def _verify(cluster: Cluster, options: Namespace) -> None:
 
 
 def _cancel(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import assignment_file, reassignments
+    from headrace.cli.parsing import assignment_file
+    from headrace.client.administration import reassignments
 
     target = assignment_file.read(options.reassignment_json_file)
-    active = [key for key in reassignments.moves(cluster) if key in target]
+    active = [key for key in cluster.call(reassignments.moves) if key in target]
     if active:
-        refusals = reassignments.cancel(cluster, active)
+        refusals = cluster.call(reassignments.cancel, active)
         if refusals:
-            lines = [f"{_name(key)}: {refused.sentence}" for key, refused in sorted(refusals.items())]
+            lines = [f"{_name(key)}: {refused}" for key, refused in sorted(refusals.items())]
             raise Failure(f"Error cancelling partition reassignment{_s(refusals)} for:\n" + "\n".join(lines))
         print(f"Successfully cancelled partition reassignment{_s(active)} for: {_names(active)}")
     else:
@@ -182,9 +191,9 @@ def _cancel(cluster: Cluster, options: Namespace) -> None:
 
 
 def _list(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import reassignments
+    from headrace.client.administration import reassignments
 
-    moving = reassignments.moves(cluster)
+    moving = cluster.call(reassignments.moves)
     if not moving:
         print("No partition reassignments found.")
         return
@@ -196,14 +205,14 @@ def _list(cluster: Cluster, options: Namespace) -> None:
 
 
 def _clear_throttles(cluster: Cluster, target: Assignment) -> None:
-    from headrace.cli.admin import throttles
+    from headrace.client.administration import throttles
 
     brokers = {node.id for node in cluster.nodes} | {b for replicas in target.values() for b in replicas}
     topics = sorted({topic for topic, _ in target})
     print(f"Clearing broker-level throttles on broker{_s(brokers)} {_ids(sorted(brokers))}")
-    throttles.clear_brokers(cluster, brokers)
+    cluster.call(throttles.clear_brokers, brokers)
     print(f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}")
-    throttles.clear_topics(cluster, topics)
+    cluster.call(throttles.clear_topics, topics)
 
 
 def _twice(values: list[Any]) -> str:

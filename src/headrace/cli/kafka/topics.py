@@ -11,9 +11,9 @@ from headrace.cli.failure import Exit, Failure, did_you_mean
 from headrace.cli.kafka.arguments import KafkaParser, note
 
 if TYPE_CHECKING:
-    from headrace.cli.admin.configs import Setting
-    from headrace.cli.admin.topics import Partition, Topic
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
+    from headrace.client.administration.configs import Setting
+    from headrace.client.administration.topics import Partition, Topic
 
 _COLLISION = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
@@ -27,7 +27,7 @@ def run(arguments: list[str]) -> int:
     action = _action(parser, options)
     _check(parser, options)
     try:
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         action(connect(options.bootstrap_server, options.command_config), options)
     except Failure as failure:
@@ -107,7 +107,8 @@ def _check(parser: KafkaParser, options: Namespace) -> None:
 def _create(cluster: Cluster, options: Namespace) -> None:
     from confluent_kafka import KafkaError
 
-    from headrace.cli.admin import topics
+    from headrace.cli.parsing.assignment_file import replica_assignment
+    from headrace.client.administration import topics
 
     if "." in options.topic or "_" in options.topic:
         print(_COLLISION)
@@ -115,20 +116,18 @@ def _create(cluster: Cluster, options: Namespace) -> None:
         raise Failure("The replication factor must be between 1 and 32767 inclusive")
     if options.partitions is not None and options.partitions < 1:
         raise Failure("The partitions must be greater than 0")
-    refused = topics.create(
-        cluster,
+    refused = cluster.call(
+        topics.create,
         [options.topic],
         partitions=options.partitions,
         replication_factor=options.replication_factor,
-        assignment=topics.parse_assignment(options.replica_assignment)
-        if options.replica_assignment
-        else None,
+        assignment=replica_assignment(options.replica_assignment) if options.replica_assignment else None,
         config=_config(options.config),
     ).get(options.topic)
     if refused is None:
         print(f"Created topic {options.topic}.")
-    elif not (options.if_not_exists and refused.error.code() == KafkaError.TOPIC_ALREADY_EXISTS):
-        raise refused
+    elif not (options.if_not_exists and refused.code == KafkaError.TOPIC_ALREADY_EXISTS):
+        raise Failure(str(refused))
 
 
 def _list(cluster: Cluster, options: Namespace) -> None:
@@ -136,40 +135,42 @@ def _list(cluster: Cluster, options: Namespace) -> None:
 
 
 def _alter(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import configs, topics
+    from headrace.cli.cluster import settings
+    from headrace.cli.parsing.assignment_file import replica_assignment
+    from headrace.client.administration import topics
 
-    for topic in topics.describe(cluster, _existing(cluster, options)):
+    for topic in cluster.call(topics.describe, _existing(cluster, options)):
         if options.config or options.delete_config:
             note("Topic settings are altered by kafka-configs.sh in today's Kafka.")
-            configs.alter(cluster, "topic", topic.name, _config(options.config), options.delete_config or [])
+            settings.alter(cluster, "topic", topic.name, _config(options.config), options.delete_config or [])
             print(f"Updated config for topic {topic.name}.")
         if options.partitions is not None:
             assignment = None
             if options.replica_assignment:
-                assignment = topics.parse_assignment(options.replica_assignment)[len(topic.partitions) :]
-            topics.add_partitions(cluster, topic.name, options.partitions, assignment)
+                assignment = replica_assignment(options.replica_assignment)[len(topic.partitions) :]
+            cluster.call(topics.add_partitions, topic.name, options.partitions, assignment)
 
 
 def _delete(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import topics
+    from headrace.client.administration import topics
 
     names = _existing(cluster, options)
-    for refused in topics.delete(cluster, names).values() if names else ():
-        raise refused
+    for refused in cluster.call(topics.delete, names).values() if names else ():
+        raise Failure(str(refused))
 
 
 def _describe(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import configs, topics
-    from headrace.cli.admin.eligible import eligible_replicas
+    from headrace.client.administration import configs, topics
+    from headrace.client.administration.eligible import eligible_replicas
 
-    found = topics.describe(cluster, _existing(cluster, options))
+    found = cluster.call(topics.describe, _existing(cluster, options))
     if options.topic_id is not None:
         found = [topic for topic in found if topic.topic_id == options.topic_id]
         if not found and not options.if_exists:
             raise Failure(f"TopicId '{options.topic_id}' does not exist as expected")
     names = [topic.name for topic in found]
-    settings = configs.describe(cluster, "topic", names)
-    eligible = eligible_replicas(cluster, names)
+    settings = cluster.call(configs.describe, "topic", names)
+    eligible = cluster.call(eligible_replicas, names)
     live = {node.id for node in cluster.nodes}
     wanted = _partition_filter(options, live)
     for topic in found:
@@ -237,9 +238,9 @@ def _existing(cluster: Cluster, options: Namespace) -> list[str]:
 
 
 def _matching(cluster: Cluster, options: Namespace) -> list[str]:
-    from headrace.cli.admin import topics
+    from headrace.client.administration import topics
 
-    names = topics.names(cluster, internal=not options.exclude_internal)
+    names = cluster.call(topics.names, internal=not options.exclude_internal)
     if options.topic is None or getattr(options, "topic_id", None) is not None:
         return names
     # As Kafka's include lists: commas are alternatives, and the whole name must match.

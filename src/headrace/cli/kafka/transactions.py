@@ -11,7 +11,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 COMMANDS = {
     "list": "List transactions.",
@@ -29,7 +29,7 @@ def run(arguments: list[str]) -> int:
             raise Failure(f"Say what to do: {', '.join(COMMANDS)}.")
         _check(options)
 
-        from headrace.cli.cluster import connect
+        from headrace.cli.cluster.connection import connect
 
         _RUN[options.command](connect(options.bootstrap_server, options.command_config), options)
     except Failure as failure:
@@ -95,10 +95,12 @@ def _check(options: Namespace) -> None:
 
 
 def _list(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import transactions
+    from headrace.client.administration import transactions
 
     duration = -1 if options.duration_filter is None else options.duration_filter
-    found = transactions.listings(cluster, longer_than_ms=duration, pattern=options.transactional_id_pattern)
+    found = cluster.call(
+        transactions.listings, longer_than_ms=duration, pattern=options.transactional_id_pattern
+    )
     _print_table(
         ("TransactionalId", "Coordinator", "ProducerId", "TransactionState"),
         [(each.transactional_id, each.coordinator, each.producer_id, each.state) for each in found],
@@ -106,9 +108,9 @@ def _list(cluster: Cluster, options: Namespace) -> None:
 
 
 def _describe(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import transactions
+    from headrace.client.administration import transactions
 
-    found = transactions.describe(cluster, options.transactional_id)
+    found = cluster.call(transactions.describe, options.transactional_id)
     _print_table(
         (
             "CoordinatorId", "TransactionalId", "ProducerId", "ProducerEpoch", "TransactionState",
@@ -125,9 +127,9 @@ def _describe(cluster: Cluster, options: Namespace) -> None:
 
 
 def _describe_producers(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import transactions
+    from headrace.client.administration import transactions
 
-    found = transactions.producers(cluster, (options.topic, options.partition), options.broker_id)
+    found = cluster.call(transactions.producers, (options.topic, options.partition), options.broker_id)
     _print_table(
         (
             "ProducerId", "ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence", "LastTimestamp",
@@ -144,22 +146,28 @@ def _describe_producers(cluster: Cluster, options: Namespace) -> None:
 
 
 def _abort(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import transactions
+    from headrace.cli.cluster.transactions import no_transaction_at
+    from headrace.client.administration import transactions
 
     partition = (options.topic, options.partition)
     if options.start_offset is not None:
-        transactions.abort_at(cluster, partition, options.start_offset)
+        if cluster.call(transactions.abort_at, partition, options.start_offset) is None:
+            raise no_transaction_at(*partition, options.start_offset)
     else:
-        transactions.abort(
-            cluster, partition, options.producer_id, options.producer_epoch, options.coordinator_epoch
+        cluster.call(
+            transactions.abort,
+            partition,
+            options.producer_id,
+            options.producer_epoch,
+            options.coordinator_epoch,
         )
 
 
 def _find_hanging(cluster: Cluster, options: Namespace) -> None:
-    from headrace.cli.admin import transactions
+    from headrace.client.administration import transactions
 
-    found = transactions.find_hanging(
-        cluster,
+    found = cluster.call(
+        transactions.find_hanging,
         topic=options.topic,
         partition=options.partition,
         broker_id=options.broker_id,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from headrace.cli.failure import Failure
 
 if TYPE_CHECKING:
-    from headrace.cli.cluster import Cluster
+    from headrace.cli.cluster.connection import Cluster
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _CREDENTIAL = re.compile(r"\[?(?:iterations=(-?[0-9]*),)?password=(.*?)\]?", re.DOTALL)
@@ -21,14 +21,14 @@ def is_credential(name: str) -> bool:
 
 def alter(cluster: Cluster, user: str, added: Mapping[str, str], deleted: Sequence[str]) -> None:
     """`SCRAM-SHA-256=[iterations=8192,password=…]`, and mechanisms to delete."""
-    from headrace.cli.admin import users
+    from headrace.client.administration import users
 
     passwords = {mechanism: _credential(mechanism, text) for mechanism, text in added.items()}
-    users.alter(cluster, user, passwords, deleted)
+    cluster.call(users.alter, user, passwords, deleted)
 
 
 def _credential(mechanism: str, text: str) -> tuple[str, int]:
-    from headrace.cli.admin.users import FEWEST_ITERATIONS
+    from headrace.client.administration.users import FEWEST_ITERATIONS
 
     match = _CREDENTIAL.fullmatch(text)
     if match is None or not match[2]:
@@ -39,8 +39,8 @@ def _credential(mechanism: str, text: str) -> tuple[str, int]:
 
 def describe(cluster: Cluster, user: str | None) -> None:
     """One user's, or everybody's."""
-    from headrace.cli.admin import users
+    from headrace.client.administration import users
 
-    for name, found in users.credentials(cluster, None if user is None else [user]).items():
+    for name, found in cluster.call(users.credentials, None if user is None else [user]).items():
         listed = ", ".join(f"{mechanism}=iterations={iterations}" for mechanism, iterations in found.items())
         print(f"SCRAM credential configs for user-principal '{name}' are {listed}")

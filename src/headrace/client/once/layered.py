@@ -1,6 +1,6 @@
 """Redis in front, SQL as the truth: Redis is believed when it knows an id, never when it does not.
 
-Redis is told of an id only after the database has it as done, so what Redis knows is true. What it does not
+An id is written to Redis only after the database has it as done, so what Redis knows is true. What it does not
 know, because it lost its memory, evicted it or is away, is asked of the database.
 """
 

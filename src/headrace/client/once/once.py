@@ -103,7 +103,7 @@ class Once:
             try:
                 claim = await to_the_end(beginning)
             except asyncio.CancelledError:
-                # The claim may be there all the same, and nobody else would give it back.
+                # The claim may be there all the same, and only we would give it back.
                 if not beginning.cancelled() and beginning.exception() is None:
                     await self._in_thread(self._undo, beginning.result())
                 raise

@@ -24,12 +24,12 @@ class StoreUnavailable(TryLater):
 
 
 class AlreadyRunning(TryLater):
-    """Somebody else is handling a record with this id, or died doing so and their lease has not run out."""
+    """Another worker is handling a record with this id, or died doing so and its lease has not run out."""
 
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """A store that is away is told to the log: the records wait for as long as it takes, and nothing else says why."""
+    """Logs that a store is down: the records wait for as long as it takes, and nothing else says why."""
     try:
         yield
     except StoreUnavailable as away:

@@ -1,6 +1,6 @@
 """One record waiting in an outbox, and its bytes on disk. No I/O.
 
-The id is fixed when the record enters the outbox, so however often it is sent, its receivers can tell.
+The id is fixed when the record enters the outbox, so however often it is sent, its receivers can recognize it.
 """
 
 from __future__ import annotations

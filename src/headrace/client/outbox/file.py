@@ -133,7 +133,7 @@ class FileOutbox(Generic[K, V]):
             if self._file < 0:
                 return
             try:
-                if self._broken is None and self._synced < self._written:  # somebody waits for it
+                if self._broken is None and self._synced < self._written:  # a caller waits for it
                     self._flush()
                     self._synced = self._written
             finally:
@@ -203,7 +203,7 @@ class FileOutbox(Generic[K, V]):
                 return
             except OSError as error:
                 self._broken = error
-        # What the disk holds after a failed fsync is unknown, and a second one, of another thread, would not tell.
+        # What the disk holds after a failed fsync is unknown, and a second one, of another thread, would not report it.
         raise self._failure(self._broken) from self._broken
 
     def _roll(self) -> None:

@@ -110,7 +110,7 @@ class Relay(Generic[H]):
                 delay = self._poll_interval
             except (
                 Exception
-            ) as error:  # a full disk passes, too, and nobody would notice a relay that has ended
+            ) as error:  # a full disk is temporary, too, and a relay that has ended would go unnoticed
                 known = isinstance(error, ClientError | OSError)
                 log.error(
                     "the outbox waits, again in %.1f s: %s", delay, error, exc_info=None if known else error
@@ -132,7 +132,7 @@ class Relay(Generic[H]):
                 except ClientError as error:
                     refusals.append(error)
                     break
-        # Every answer is awaited, also behind a refusal: what nobody waited for would have to be sent again.
+        # Every answer is awaited, also behind a refusal: a record without an answer would have to be sent again.
         for place, future in sending:
             try:
                 self._await(future)
@@ -185,7 +185,7 @@ class Relay(Generic[H]):
             try:
                 self._outbox.hold()
             except ClientError as error:
-                log.warning("the outbox could not be told that its relay is alive: %s", error)
+                log.warning("could not record in the outbox that its relay is alive: %s", error)
         acknowledged.result()
 
     def _new_producer(self) -> Producer[bytes, bytes]:

@@ -1,4 +1,4 @@
-"""An outbox in a SQL table: the record is written by the same transaction as the change it tells of.
+"""An outbox in a SQL table: the record is written by the same transaction as the change it reports.
 
 So there is never one without the other. Rows are deleted one by one when acknowledged, not by "all up to
 number n": transactions do not commit in the order of their row numbers.

@@ -44,7 +44,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def _check_handler(self) -> None:
-        """Only a call tells: a lambda that returns a coroutine will do as well as an ``async def``."""
+        """Only a call shows it: a lambda that returns a coroutine will do as well as an ``async def``."""
 
     def stop(self) -> None:
         """End ``run``: what is being handled is finished and committed. May be called from any thread."""
@@ -148,7 +148,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         """Let so many more workers look for work; makes them as long as there may be more."""
         for _ in range(count):
             while self._idle and self._idle[0].done():
-                self._idle.popleft()  # a worker that somebody has cancelled
+                self._idle.popleft()  # a worker that was cancelled
             if self._idle:
                 self._idle.popleft().set_result(None)
             elif len(self._workers) < self._concurrency and not self._ended:
@@ -230,7 +230,7 @@ _NO_HOOKS = contextlib.nullcontext()
 
 
 def _being_cancelled() -> bool:
-    """Whether somebody wants this worker to end; else the handler has let out what happened to a task of its own."""
+    """Whether this worker was asked to end; else the handler has let out what happened to a task of its own."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

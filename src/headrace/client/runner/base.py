@@ -147,7 +147,7 @@ class BaseRunner(ABC, Generic[K, V, R]):
         return None
 
     def _after_failure(self, task: Task, error: BaseException) -> float | None:
-        """Seconds until the next attempt, None to give up; counts the attempt and tells the hooks."""
+        """Seconds until the next attempt, None to give up; counts the attempt and notifies the hooks."""
         delay = self._retry.next_delay(task.attempt, task.calls, error)
         self._tell("failed", task.record, task.attempt, error, delay)
         if delay is None:
@@ -245,7 +245,7 @@ class BaseRunner(ABC, Generic[K, V, R]):
 
 
 def _only_listening(context: AbstractContextManager[object]) -> ExitHook:
-    """The end of a hook's context: it hears what the handler raised, and can neither hide that nor add to it."""
+    """The end of a hook's context: it gets what the handler raised, and can neither hide that nor add to it."""
 
     def leave(
         kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,4 +1,4 @@
-"""What a runner tells the outside: an interface, and hooks for Prometheus and OpenTelemetry.
+"""What a runner reports: an interface, and hooks for Prometheus and OpenTelemetry.
 
 A hook that fails is logged and never disturbs a record.
 """

@@ -32,7 +32,7 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
         _running.remove(stop)
         if not _running:
             for number in _NUMBERS:
-                # Somebody who came later keeps the signal.
+                # A handler installed later keeps the signal.
                 if signal.getsignal(number) is _arrived:
                     signal.signal(number, _before[number])  # type: ignore[arg-type]  # as it was given to us
 

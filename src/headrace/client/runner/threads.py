@@ -23,7 +23,7 @@ _LAST_LOOK = 1.0
 
 
 class Flag:
-    """As an Event nobody waits for, and without its lock: a signal that arrives inside ``set`` may set it again."""
+    """Like an Event without waiters, and without its lock: a signal that arrives inside ``set`` may set it again."""
 
     __slots__ = ("_up",)
 

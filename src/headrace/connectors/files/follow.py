@@ -26,7 +26,7 @@ _BLOCK = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
+class FileFollower:
     """``whole`` files are taken once, when they are complete; others line by line."""
 
     pattern: str
@@ -35,7 +35,7 @@ class Follower:
     line_timeout: float
 
     def check(self) -> None:
-        """Whether what is there now can be read."""
+        """Whether the existing files can be read."""
         for path, _ in self._files({}):
             with _readable(path), open(path, "rb"):
                 pass
@@ -112,7 +112,7 @@ class Follower:
                 at += len(line)
 
     def _files(self, after: Offset) -> list[tuple[str, os.stat_result]]:
-        """Oldest first. Names that begin with a dot or an underscore are somebody's work in progress."""
+        """Oldest first. Names that begin with a dot or an underscore are work in progress."""
         found: dict[str, tuple[str, os.stat_result]] = {}
         for path in glob.iglob(self.pattern, recursive=True):
             if not os.path.basename(path).startswith((".", "_")):
@@ -144,7 +144,7 @@ def _place(stat: os.stat_result, start: int, end: int, head: int) -> Offset:
 
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
-    """A file that went away is another's matter; one that is there and cannot be read must not be passed over."""
+    """A file that is gone is handled elsewhere; one that exists but cannot be read must not be skipped."""
     try:
         yield
     except FileNotFoundError:
@@ -195,7 +195,7 @@ def _add(found: dict[str, tuple[str, os.stat_result]], path: str) -> None:
 
 
 def _is(path: str, identity: str) -> bool:
-    """Whether this is the file; a name that cannot even be looked at is somebody else's."""
+    """Whether this is the file; a name that cannot even be looked at is another file."""
     try:
         return _identity(os.stat(path)) == identity
     except OSError:

@@ -1,7 +1,7 @@
 """Files named after the offsets they hold: ``<topic>@<its id>-<partition>-<first>-<next>.<format>``.
 
 A file appears whole, under its final name, and says that this directory has all records of its topic partition up
-to ``next``. So the names are the ledger: who writes again, after a crash or from a lost checkpoint, skips what is covered.
+to ``next``. So the names are the ledger: a writer that repeats, after a crash or a lost checkpoint, skips what is covered.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def writable(uri: str) -> Iterator[None]:
         ) from error
 
 
-class Place:
+class FileTree:
     """A directory tree on any file system that Arrow knows, by URI or by path."""
 
     def __init__(self, uri: str) -> None:
@@ -142,7 +142,7 @@ class Writer(Protocol):
 class Landing:
     """Writes the chunks of one task; ``finish`` makes its files appear."""
 
-    def __init__(self, place: Place, format: Format, metadata: bool) -> None:
+    def __init__(self, place: FileTree, format: Format, metadata: bool) -> None:
         self._place = place
         self._format = format
         self._metadata = metadata

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from headrace.connectors.base import Chunk, Sink
 from headrace.connectors.errors import ConnectorError, Rejected
-from headrace.connectors.files.landing import Landing, Place, writable
+from headrace.connectors.files.landing import FileTree, Landing, writable
 from headrace.connectors.settings import setting
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class FilesSink(Sink):
 
     def check(self) -> None:
         with writable(self.settings.path):
-            Place(self.settings.path).check()
+            FileTree(self.settings.path).check()
 
     def check_schema(self, schema: StructType) -> None:
         nested = [field.name for field in schema if field.dataType.typeName() in ("struct", "array", "map")]
@@ -47,10 +47,10 @@ class FilesSink(Sink):
 
     def prepare(self, schema: StructType) -> None:
         with writable(self.settings.path):
-            Place(self.settings.path).clean("")
+            FileTree(self.settings.path).clean("")
 
     def open(self) -> None:
-        self._landing = Landing(Place(self.settings.path), self.settings.format, self.settings.metadata)
+        self._landing = Landing(FileTree(self.settings.path), self.settings.format, self.settings.metadata)
 
     def write(self, chunk: Chunk) -> None:
         rows = chunk.rows.filter(pc.is_valid(chunk.rows["_value"]))

@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal
 
 from headrace.connectors.base import BadRow, Offset, PolledSource, Raw, Row
 from headrace.connectors.errors import ConnectorError
-from headrace.connectors.files.follow import Follower
+from headrace.connectors.files.follow import FileFollower
 from headrace.connectors.settings import Seconds, setting
 from headrace.connectors.topic import read_json
 
@@ -98,22 +98,22 @@ class FilesSource(PolledSource):
                 with file:
                     yield from read[self.settings.format](follower, file, place)
 
-    def _follower(self) -> Follower:
+    def _follower(self) -> FileFollower:
         path = self.settings.path
         pattern = os.path.join(path, "*") if os.path.isdir(path) else path
-        return Follower(
+        return FileFollower(
             os.path.abspath(pattern),
             whole=self.settings.format == "parquet",
             max_bytes=self.settings.max_bytes,
             line_timeout=self.settings.line_timeout,
         )
 
-    def _text(self, follower: Follower, file: BinaryIO, place: Offset) -> Iterator[Row]:
+    def _text(self, follower: FileFollower, file: BinaryIO, place: Offset) -> Iterator[Row]:
         for _, line in follower.lines(file, place):
             value = line.rstrip(b"\r\n")
             yield Raw(value, {"value": value})
 
-    def _json(self, follower: Follower, file: BinaryIO, place: Offset) -> Iterator[Row]:
+    def _json(self, follower: FileFollower, file: BinaryIO, place: Offset) -> Iterator[Row]:
         for at, line in follower.lines(file, place):
             value = line.strip()
             if not value:
@@ -128,7 +128,7 @@ class FilesSource(PolledSource):
             else:
                 yield BadRow(value, f"{file.name} at byte {at} is not a JSON object")
 
-    def _csv(self, follower: Follower, file: BinaryIO, place: Offset) -> Iterator[Row]:
+    def _csv(self, follower: FileFollower, file: BinaryIO, place: Offset) -> Iterator[Row]:
         columns = list(self.settings.columns)
         if self.settings.header and not columns:
             file.seek(0)
@@ -165,7 +165,7 @@ class FilesSource(PolledSource):
                 return BadRow(line, f"{where} has {row[name]!r} in {name}, which is not {kind}")
         return row
 
-    def _parquet(self, follower: Follower, file: BinaryIO, place: Offset) -> Iterator[Row]:
+    def _parquet(self, follower: FileFollower, file: BinaryIO, place: Offset) -> Iterator[Row]:
         return read_parquet(file, file.name)
 
 

@@ -1,4 +1,4 @@
-"""The HTTP client of poll and webhook: one pool, timeouts, and answers told apart by what to do next."""
+"""The HTTP client of poll and webhook: one pool, timeouts, and answers classified by what to do next."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import uvicorn
 from headrace.client.pace import Pace
 from headrace.connectors.base import Running, Service
 from headrace.connectors.errors import ConnectorError, one_line
-from headrace.connectors.http.gateway import Gateway, Limits
+from headrace.connectors.http.gateway import Gateway, GatewayLimits
 from headrace.connectors.settings import Seconds, setting
 from headrace.connectors.topic import TopicOut, connection
 
@@ -87,7 +87,7 @@ class HttpEndpoint(Service):
             key_header=settings.key_header,
             copy_headers=settings.copy_headers,
             token=settings.token,
-            limits=Limits(
+            limits=GatewayLimits(
                 settings.max_waiting, settings.max_waiting_bytes, settings.max_body, settings.retry_after
             ),
             timeout=settings.timeout,

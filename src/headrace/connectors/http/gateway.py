@@ -28,7 +28,7 @@ _JSON = (b"content-type", b"application/json")
 
 
 @dataclass(slots=True)
-class Limits:
+class GatewayLimits:
     """What the gateway may hold at a time, and how large one request may be."""
 
     records: int = 20_000
@@ -65,7 +65,7 @@ class Gateway:
         key_header: str = "headrace-key",
         copy_headers: Collection[str] = (),
         token: str | None = None,
-        limits: Limits | None = None,
+        limits: GatewayLimits | None = None,
         timeout: float = 10.0,
     ) -> None:
         self.counts = Counts()
@@ -76,7 +76,7 @@ class Gateway:
         self._key_header = key_header.lower().encode()
         self._copied = [(name.lower().encode(), name) for name in copy_headers]
         self._token = token
-        self._limits = limits or Limits()
+        self._limits = limits or GatewayLimits()
         milliseconds = int(timeout * 1000)
         self._settings = {
             **connection,
@@ -231,7 +231,7 @@ class _Full(Exception):
 
 
 class _SenderLeft(Exception):
-    """Before the whole request was here: there is nothing to write and nobody to answer."""
+    """The client left before its whole request arrived: there is nothing to write and no one to answer."""
 
 
 class _Held:

@@ -62,7 +62,7 @@ class WebhookSink(Sink):
         self._pool.clear()
 
     def write(self, chunk: Chunk) -> None:
-        # A chunk that comes again, because the receiver was away or refused a record, goes on where it stopped.
+        # A chunk that is retried, because the receiver was away or refused a record, resumes where it stopped.
         place = chunk.origin, chunk.partition
         rows = [
             row

@@ -24,7 +24,7 @@ from deltalake.transaction import AddAction
 
 from headrace.connectors.base import Chunk
 from headrace.connectors.errors import ConnectorError, one_line
-from headrace.connectors.files.landing import Place, shown
+from headrace.connectors.files.landing import FileTree, shown
 from headrace.connectors.lake.partitions import Partitioning, directory
 
 
@@ -45,7 +45,7 @@ class DeltaWriter:
         self._connector = connector
         with answering(path):
             self._table = DeltaTable(path)
-        self._place = Place(path)
+        self._place = FileTree(path)
         self._partitioning = partitioning
         self._metadata = metadata
         self._open: dict[str, _OpenFile] = {}
@@ -115,8 +115,8 @@ def answering(path: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError, ValueError) as error:
-        told = one_line(str(error).partition("\n")[0])
-        raise ConnectorError(f"the Delta table {path} cannot be used: {told}") from error
+        said = one_line(str(error).partition("\n")[0])
+        raise ConnectorError(f"the Delta table {path} cannot be used: {said}") from error
 
 
 def check(path: str, schema: pa.Schema, partitioning: Partitioning) -> bool:
@@ -169,7 +169,7 @@ def commit(path: str, partitioning: Partitioning, written: list[Written]) -> Non
         for mark, offset in (found for one in written for found in one.found.items()):
             if (table.transaction_version(mark) or 0) != offset:
                 raise ConnectorError(
-                    f"somebody else writes to the Delta table {path} as this connector: give one of them another name"
+                    f"another writer uses the Delta table {path} as this connector: give one of them another name"
                 )
         table.create_write_transaction(
             list(files),

@@ -14,7 +14,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from headrace.connectors.base import Chunk
-from headrace.connectors.files.landing import Landing, Name, Place
+from headrace.connectors.files.landing import FileTree, Landing, Name
 from headrace.connectors.lake.partitions import Partitioning, directory
 
 
@@ -22,7 +22,7 @@ class ParquetWriter:
     """In a task."""
 
     def __init__(self, path: str, partitioning: Partitioning, metadata: bool) -> None:
-        self._landing = Landing(Place(path), "parquet", metadata)
+        self._landing = Landing(FileTree(path), "parquet", metadata)
         self._partitioning = partitioning
 
     def write(self, chunk: Chunk, rows: pa.RecordBatch) -> None:
@@ -38,7 +38,7 @@ class ParquetWriter:
 
 def compact(path: str, target: int) -> int:
     """Merge neighbours into files of about ``target`` bytes; returns how many files there are fewer."""
-    place, fewer = Place(path), 0
+    place, fewer = FileTree(path), 0
     for below, kept in _swept(place):
         for run in _runs(place, below, kept, target):
             _merge(place, below, run)
@@ -48,11 +48,11 @@ def compact(path: str, target: int) -> int:
 
 def sweep(path: str) -> None:
     """Finish what a merge that was cut off has left, and delete what writers that were killed have."""
-    for _ in _swept(Place(path)):
+    for _ in _swept(FileTree(path)):
         pass
 
 
-def _swept(place: Place) -> Iterator[tuple[str, list[Name]]]:
+def _swept(place: FileTree) -> Iterator[tuple[str, list[Name]]]:
     """Each directory's files by topic partition, in order, without those that others cover."""
     for below in place.directories():
         place.clean(below)
@@ -63,7 +63,7 @@ def _swept(place: Place) -> Iterator[tuple[str, list[Name]]]:
             yield below, _sweep(place, below, names)
 
 
-def _sweep(place: Place, below: str, names: list[Name]) -> list[Name]:
+def _sweep(place: FileTree, below: str, names: list[Name]) -> list[Name]:
     """Delete what another file covers: what a merge that did not come to its end left behind."""
     kept: list[Name] = []
     for name in sorted(names, key=lambda name: (name.first, -name.next)):
@@ -74,7 +74,7 @@ def _sweep(place: Place, below: str, names: list[Name]) -> list[Name]:
     return kept
 
 
-def _runs(place: Place, below: str, names: list[Name], target: int) -> list[list[Name]]:
+def _runs(place: FileTree, below: str, names: list[Name], target: int) -> list[list[Name]]:
     """Neighbours that together make a file of about the target's size."""
     infos = place.files.get_file_info([place.path(below, str(name)) for name in names])
     runs: list[list[Name]] = []
@@ -90,7 +90,7 @@ def _runs(place: Place, below: str, names: list[Name], target: int) -> list[list
     return [run for run in runs if len(run) > 1]
 
 
-def _merge(place: Place, below: str, run: Sequence[Name]) -> None:
+def _merge(place: FileTree, below: str, run: Sequence[Name]) -> None:
     merged = Name(run[0].origin, run[0].partition, run[0].first, run[-1].next, run[0].extension)
     temporary = place.path(below, f".{merged}.tmp")
     schemas = [pq.read_schema(place.path(below, str(name)), filesystem=place.files) for name in run]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from headrace.connectors.base import Chunk, Sink
 from headrace.connectors.errors import ConnectorError
-from headrace.connectors.files.landing import SHOWN, Place, writable
+from headrace.connectors.files.landing import SHOWN, FileTree, writable
 from headrace.connectors.lake import parquet
 from headrace.connectors.lake.partitions import Partitioning
 from headrace.connectors.settings import setting
@@ -76,7 +76,7 @@ class LakeSink(Sink):
 
     def check(self) -> None:
         with writable(self.settings.path):
-            Place(self.settings.path).check()
+            FileTree(self.settings.path).check()
 
     def check_schema(self, schema: StructType) -> None:
         settings = self.settings

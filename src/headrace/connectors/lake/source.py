@@ -14,8 +14,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from headrace.connectors.base import Offset, PolledSource, Row
 from headrace.connectors.errors import ConnectorError, one_line
-from headrace.connectors.files.follow import Follower
-from headrace.connectors.files.landing import Place
+from headrace.connectors.files.follow import FileFollower
+from headrace.connectors.files.landing import FileTree
 from headrace.connectors.files.source import check_directory, read_parquet
 from headrace.connectors.lake.partitions import UNKNOWN
 from headrace.connectors.settings import setting
@@ -92,7 +92,7 @@ class LakeSource(PolledSource):
         ]
 
     def rows(self, after: Offset, until: Offset) -> Iterator[Row]:
-        place = Place(self.settings.path)
+        place = FileTree(self.settings.path)
         for name, about in until.items():
             if self.settings.format == "parquet":
                 local = self._follower().open(name, about)
@@ -110,9 +110,9 @@ class LakeSource(PolledSource):
                 with file:
                     yield from _with(read_parquet(file, name), about)
 
-    def _follower(self) -> Follower:
+    def _follower(self) -> FileFollower:
         pattern = f"{self.settings.path.rstrip('/')}/**/*.parquet"
-        return Follower(pattern, whole=True, max_bytes=self.settings.max_bytes, line_timeout=0)
+        return FileFollower(pattern, whole=True, max_bytes=self.settings.max_bytes, line_timeout=0)
 
     def _table(self, version: int | None = None) -> DeltaTable:
         try:
@@ -132,7 +132,7 @@ class LakeSource(PolledSource):
 
     def _added(self, version: int) -> dict[str, Any]:
         """What a version adds, from Delta's log. A merge adds and removes without a change of data."""
-        place, added = Place(self.settings.path), {}
+        place, added = FileTree(self.settings.path), {}
         log = place.path("_delta_log", f"{version:020d}.json")
         try:
             with place.files.open_input_stream(log) as stream:

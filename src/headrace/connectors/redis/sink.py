@@ -17,7 +17,7 @@ from headrace.connectors.redis.settings import connect, reachable
 from headrace.connectors.settings import setting
 from headrace.connectors.topic import METADATA, to_json
 
-_COMMANDS = 500  # a script: Redis serves nobody else meanwhile
+_COMMANDS = 500  # a script: Redis serves no other client meanwhile
 
 # A command that fails stops the script, but not what came before it: so the offset moves with every command.
 _SCRIPT = """

@@ -1,4 +1,4 @@
-"""What SQL source and sink share: an engine, a table as the database describes it, and errors told apart."""
+"""What SQL source and sink share: an engine, a table as the database describes it, and kinds of errors."""
 
 from __future__ import annotations
 

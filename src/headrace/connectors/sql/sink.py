@@ -119,7 +119,7 @@ class SqlSink(Sink):
             )
 
     def _lock(self, chunk: Chunk) -> int:
-        """The first offset that is not written yet; nobody else writes this partition until we are done."""
+        """The first offset that is not written yet; this partition has no other writer until we are done."""
         places, this = self._offsets, self._this(chunk)
         touch = places.update().where(*this).values(next_offset=places.c.next_offset)
         if not self._connection.execute(touch).rowcount:

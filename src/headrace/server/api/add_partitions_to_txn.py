@@ -7,10 +7,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from headrace.server.api.context import Context
 from headrace.server.cluster.internal_topics import INTERNAL_TOPICS
+from headrace.server.coordinator.promise import Promise
 from headrace.server.security.operations import CLUSTER, TOPIC, TRANSACTIONAL_ID, Operation
-from headrace.server.transactions.metadata import TopicPartition
+from headrace.server.transactions.metadata import TopicPartition, Transaction
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -22,46 +26,68 @@ from headrace.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 
+Answer = (
+    AddPartitionsToTxnResponse
+    | Promise[AddPartitionsToTxnResponse]
+    | Coroutine[Any, Any, AddPartitionsToTxnResponse]
+)
 
-async def handle(context: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+
+def handle(context: Context, request: AddPartitionsToTxnRequest) -> Answer:
     if context.version >= 4:
         context.require(Operation.CLUSTER_ACTION, *CLUSTER)
-        results = [await _from_broker(context, asked) for asked in request.transactions]
-        return AddPartitionsToTxnResponse(results_by_transaction=results)
-    codes = await _from_client(context, request)
-    return AddPartitionsToTxnResponse(
-        results_by_topic_v3_and_below=_results(request.v3_and_below_topics, codes)
-    )
+        return _from_brokers(context, request)
+    return _from_client(context, request)
 
 
-async def _from_client(
-    context: Context, request: AddPartitionsToTxnRequest
-) -> dict[TopicPartition, ErrorCode]:
-    partitions = _partitions(request.v3_and_below_topics)
+async def _from_brokers(context: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+    results = [await _from_broker(context, asked) for asked in request.transactions]
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+
+def _from_client(context: Context, request: AddPartitionsToTxnRequest) -> Answer:
+    topics = request.v3_and_below_topics
+    partitions = _partitions(topics)
     image = context.engines.cluster.image
     wrong: dict[TopicPartition, ErrorCode] = {}
     for each in partitions:
-        # Offsets enter a transaction by AddOffsetsToTxn; the brokers' own topics are nobody else's to name.
+        # Offsets are added to a transaction by AddOffsetsToTxn; clients may not name internal topics here.
         if each[0] in INTERNAL_TOPICS or not context.may(Operation.WRITE, TOPIC, each[0]):
             wrong[each] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif image.partition(*each) is None:
             wrong[each] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    try:
-        context.require(Operation.WRITE, TRANSACTIONAL_ID, request.v3_and_below_transactional_id)
-        if wrong:
-            return {each: wrong.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
-        await context.engines.transactions.coordinator.add_partitions(
-            request.v3_and_below_transactional_id,
-            request.v3_and_below_producer_id,
-            request.v3_and_below_producer_epoch,
-            partitions,
+    transactional_id = request.v3_and_below_transactional_id
+    if not context.may(Operation.WRITE, TRANSACTIONAL_ID, transactional_id):
+        denial = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return _response(topics, dict.fromkeys(partitions, denial))
+    if wrong:
+        return _response(
+            topics, {each: wrong.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
         )
-    except KafkaError as error:
-        code = error.code
-        if code is ErrorCode.PRODUCER_FENCED and context.version < 2:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
-        return dict.fromkeys(partitions, code)
-    return dict.fromkeys(partitions, ErrorCode.NONE)
+    added = context.engines.transactions.coordinator.add_partitions(
+        transactional_id,
+        request.v3_and_below_producer_id,
+        request.v3_and_below_producer_epoch,
+        partitions,
+    )
+
+    def respond(known: Promise[Transaction]) -> AddPartitionsToTxnResponse:
+        code = ErrorCode.NONE
+        try:
+            known.result()
+        except KafkaError as error:
+            code = error.code
+            if code is ErrorCode.PRODUCER_FENCED and context.version < 2:
+                code = ErrorCode.INVALID_PRODUCER_EPOCH
+        return _response(topics, dict.fromkeys(partitions, code))
+
+    return added.then(respond)
+
+
+def _response(
+    topics: list[AddPartitionsToTxnTopic], codes: dict[TopicPartition, ErrorCode]
+) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, codes))
 
 
 async def _from_broker(context: Context, asked: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:

@@ -1,4 +1,4 @@
-"""AlterConfigs: the older way to change settings: what is given replaces everything the resource had.
+"""AlterConfigs: the older way to change settings: the given ones replace all settings of the resource.
 
 - The controller decides; another broker passes the request on.
 - Versions differ in nothing but their encoding.

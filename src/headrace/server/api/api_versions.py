@@ -34,7 +34,7 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
     image = context.engines.cluster.image
     return ApiVersionsResponse(
         api_keys=_served(),
-        # A client of version 3 takes a level of 0 for a mistake.
+        # A client of version 3 rejects a level of 0.
         supported_features=[
             SupportedFeatureKey(name, low, high)
             for name, (low, high) in features.SUPPORTED.items()

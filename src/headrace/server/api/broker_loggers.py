@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from headrace.server.cluster.config_changes import ConfigOp, OpType
 from headrace.server.config.definition import ConfigSource, ConfigType
 from headrace.server.config.describe import ConfigEntry
+from headrace.server.security.audit import AUDIT
 from headrace.wire.errors import ErrorCode, KafkaError
 
 ROOT = "root"
@@ -25,6 +26,7 @@ def _loggers() -> dict[str, logging.Logger]:
     known = logging.Logger.manager.loggerDict
     found = {ROOT: logging.getLogger()}
     found.update((name, logging.getLogger(name)) for name in known if name.partition(".")[0] == "headrace")
+    found[AUDIT.name] = AUDIT
     return found
 
 
@@ -50,7 +52,7 @@ def describe_loggers() -> list[ConfigEntry]:
 
 
 def alter_loggers(broker_id: int, name: str, ops: Sequence[ConfigOp], validate_only: bool) -> None:
-    """Set levels, or take them back to the parent's; KafkaError and no change when any of it is wrong."""
+    """Set levels, or reset them to the parent's; KafkaError and no change when any of them is invalid."""
     if name != str(broker_id):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker_id} but received {name}"

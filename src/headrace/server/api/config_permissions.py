@@ -11,15 +11,15 @@ from headrace.server.security.operations import CLUSTER, GROUP, TOPIC, Operation
 from headrace.wire.errors import KafkaError
 
 
-class Asked(Protocol):
+class RequestedResource(Protocol):
     resource_type: int
     resource_name: str
 
 
-A = TypeVar("A", bound=Asked)
+A = TypeVar("A", bound=RequestedResource)
 
 
-def resource_of(asked: Asked) -> Resource:
+def resource_of(asked: RequestedResource) -> Resource:
     if asked.resource_type == ResourceType.TOPIC:
         return Resource(TOPIC, asked.resource_name)
     if asked.resource_type == ResourceType.GROUP:
@@ -28,7 +28,7 @@ def resource_of(asked: Asked) -> Resource:
 
 
 def changeable(context: Context, resources: Sequence[A]) -> tuple[list[A], list[tuple[A, KafkaError]]]:
-    """What the client may change the settings of, and what it may not."""
+    """The resources whose settings the client may change, and those it may not, with the error."""
     allowed: list[A] = []
     denied: list[tuple[A, KafkaError]] = []
     for asked in resources:

@@ -1,18 +1,18 @@
-"""What both requests that change settings do: read each resource, have the controller decide, and tell the errors apart."""
+"""What both requests that change settings do: read each resource, have the controller decide, and return an error for each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from headrace.server.api.config_permissions import Asked
+from headrace.server.api.config_permissions import RequestedResource
 from headrace.server.api.context import Context
 from headrace.server.cluster.config_changes import Errors
 from headrace.server.cluster.image import ConfigResource, ResourceType
 from headrace.server.cluster.situation import Decision
 from headrace.wire.errors import ErrorCode, KafkaError
 
-A = TypeVar("A", bound=Asked)
+A = TypeVar("A", bound=RequestedResource)
 C = TypeVar("C")
 
 
@@ -52,7 +52,7 @@ async def change(
     return [errors[position] for position in range(len(resources))]
 
 
-def _resource(asked: Asked) -> ConfigResource:
+def _resource(asked: RequestedResource) -> ConfigResource:
     try:
         return ConfigResource(ResourceType(asked.resource_type), asked.resource_name)
     except ValueError:

@@ -31,12 +31,12 @@ def _describe(context: Context, group_id: str) -> DescribedGroup:
     try:
         require_protocol(context)
         context.require(Operation.DESCRIBE, GROUP, group_id)
-        return _for_eyes_of(context, context.engines.groups.describe_consumer(group_id))
+        return _with_topics_checked(context, context.engines.groups.describe_consumer(group_id))
     except KafkaError as error:
         return DescribedGroup(error.code, error.message, group_id)
 
 
-def _for_eyes_of(context: Context, group: DescribedGroup) -> DescribedGroup:
+def _with_topics_checked(context: Context, group: DescribedGroup) -> DescribedGroup:
     """The members' assignments name topics, which the client must be allowed to see."""
     topics = {
         topic.topic_name

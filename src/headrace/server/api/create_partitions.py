@@ -1,13 +1,14 @@
 """CreatePartitions: more partitions for a topic, never fewer; keys may move.
 
 - The controller decides; another broker passes the request on.
-- Versions differ in nothing but their encoding.
+- 3: THROTTLING_QUOTA_EXCEEDED; otherwise versions differ in nothing but their encoding.
 """
 
 from __future__ import annotations
 
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
+from headrace.server.api.mutations import QUOTA_EXCEEDED, added, within_quota
 from headrace.server.cluster.decisions import create_partitions
 from headrace.server.security.operations import NO_PERMISSION, TOPIC, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -20,10 +21,17 @@ from headrace.wire.messages.create_partitions import (
 
 async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     request.topics, denied = context.split(Operation.ALTER, TOPIC, request.topics, lambda topic: topic.name)
-    response = await _create(context, request) if request.topics or not denied else CreatePartitionsResponse()
+    request.topics, beyond = within_quota(context, request.topics, added, strict_since=3)
+    response = CreatePartitionsResponse()
+    if request.topics or not (denied or beyond):
+        response = await _create(context, request)
     response.results += [
         CreatePartitionsTopicResult(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NO_PERMISSION)
         for topic in denied
+    ]
+    response.results += [
+        CreatePartitionsTopicResult(topic.name, ErrorCode.THROTTLING_QUOTA_EXCEEDED, QUOTA_EXCEEDED)
+        for topic in beyond
     ]
     return response
 

@@ -1,14 +1,15 @@
-"""CreateTopics: each topic by itself succeeds or fails with a sentence.
+"""CreateTopics: each topic succeeds or fails by itself, with an error message.
 
 - The controller decides; another broker passes the request on.
 - -1 partitions or replicas take the broker's defaults; replicas may be placed by hand.
-- 5: the reply tells the settings and the numbers that hold  - 7: the topic's id
+- 5: the reply has the settings and numbers in effect  - 6: THROTTLING_QUOTA_EXCEEDED  - 7: the topic's id
 """
 
 from __future__ import annotations
 
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
+from headrace.server.api.mutations import QUOTA_EXCEEDED, created, within_quota
 from headrace.server.cluster.decisions import create_topics
 from headrace.server.cluster.topics import CreatedTopic
 from headrace.server.config.describe import describe_topic
@@ -25,19 +26,30 @@ from headrace.wire.messages.create_topics import (
 
 async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     denied: list[CreatableTopic] = []
-    if not context.may_on_cluster(Operation.CREATE):
+    if not context.may_on_cluster(Operation.CREATE, asked_for=False):
         request.topics, denied = context.split(
             Operation.CREATE, TOPIC, request.topics, lambda topic: topic.name
         )
-    response = await _create(context, request) if request.topics or not denied else CreateTopicsResponse()
+    request.topics, beyond = within_quota(context, request.topics, created, strict_since=6)
+    response = CreateTopicsResponse()
+    if request.topics or not (denied or beyond):
+        response = await _create(context, request)
     for result in response.topics:
-        if not result.error_code and not context.may(Operation.DESCRIBE_CONFIGS, TOPIC, result.name):
+        if not result.error_code and not context.may(
+            Operation.DESCRIBE_CONFIGS, TOPIC, result.name, asked_for=False
+        ):
             _hide_configs(result)
     response.topics += [
         CreatableTopicResult(
             topic.name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=NO_PERMISSION
         )
         for topic in denied
+    ]
+    response.topics += [
+        CreatableTopicResult(
+            topic.name, error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED, error_message=QUOTA_EXCEEDED
+        )
+        for topic in beyond
     ]
     return response
 

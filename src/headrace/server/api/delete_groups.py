@@ -18,7 +18,7 @@ from headrace.wire.messages.delete_groups import (
 
 
 async def handle(context: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    names = dict.fromkeys(request.groups_names)  # each once: asked for again it would only be found gone
+    names = dict.fromkeys(request.groups_names)  # each once: the second time it would not be found
     return DeleteGroupsResponse(results=[await _delete(context, name) for name in names])
 
 

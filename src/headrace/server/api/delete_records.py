@@ -1,4 +1,4 @@
-"""DeleteRecords: moves the log start offset; what lies before is no longer read, and removed by segments.
+"""DeleteRecords: moves the log start offset; records before it are no longer served, and removed segment by segment.
 
 - offset -1 means the high watermark; beyond it is OFFSET_OUT_OF_RANGE.
 - A topic that is only compacted refuses (POLICY_VIOLATION), as in Kafka; one with an empty cleanup.policy does not.

@@ -1,13 +1,14 @@
 """DeleteTopics: by name or by id; refused when delete.topic.enable is off.
 
 - The controller decides; another broker passes the request on.
-- 3: the refusal has a code of its own  - 5: error messages  - 6: by id as well as by name
+- 3: the refusal has a code of its own  - 5: error messages, THROTTLING_QUOTA_EXCEEDED  - 6: by id as well as by name
 """
 
 from __future__ import annotations
 
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
+from headrace.server.api.mutations import QUOTA_EXCEEDED, deleted, within_quota
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.outcome import Outcome
 from headrace.server.cluster.topics import delete_topics
@@ -25,11 +26,11 @@ UNKNOWN_ID = "This server does not host this topic ID."
 
 
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    if not context.engines.guarded:
-        return await _delete(context, request)
+    if not context.engines.guarded or context.may_on_cluster(Operation.DELETE, asked_for=False):
+        return await _delete_within_quota(context, request)
     denied: list[DeletableTopicResult] = []
     allowed: list[DeleteTopicState] = []
-    for state in _asked(context, request):
+    for state in _requested(context, request):
         refusal = _refusal(context, state)
         if refusal is None:
             allowed.append(state)
@@ -37,20 +38,40 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
             denied.append(refusal)
     response = DeleteTopicsResponse()
     if allowed or not denied:
-        request.topics, request.topic_names = allowed, [state.name or "" for state in allowed]
-        response = await _delete(context, request)
+        _put(request, allowed)
+        response = await _delete_within_quota(context, request)
     response.responses += denied
     return response
 
 
-def _asked(context: Context, request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+async def _delete_within_quota(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    kept, beyond = within_quota(context, _requested(context, request), deleted, strict_since=5)
+    if not beyond:
+        return await _delete(context, request)
+    response = DeleteTopicsResponse()
+    if kept:
+        _put(request, kept)
+        response = await _delete(context, request)
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    response.responses += [
+        DeletableTopicResult(state.name, state.topic_id, code, QUOTA_EXCEEDED) for state in beyond
+    ]
+    return response
+
+
+def _put(request: DeleteTopicsRequest, states: list[DeleteTopicState]) -> None:
+    """Ask for these only, in whatever field the version has."""
+    request.topics, request.topic_names = states, [state.name or "" for state in states]
+
+
+def _requested(context: Context, request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     return (
         request.topics if context.version >= 6 else [DeleteTopicState(name) for name in request.topic_names]
     )
 
 
 def _refusal(context: Context, state: DeleteTopicState) -> DeletableTopicResult | None:
-    """What to answer when the client may not delete this; a topic's name is shown only to clients that may see it."""
+    """The error when the client may not delete this; a topic's name is shown only to clients that may see it."""
     name = state.name
     if name is None:
         topic = context.engines.cluster.image.topics_by_id.get(state.topic_id)
@@ -64,7 +85,7 @@ def _refusal(context: Context, state: DeleteTopicState) -> DeletableTopicResult 
 
 @to_controller
 async def _delete(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    asked = _asked(context, request)
+    asked = _requested(context, request)
     try:
         _check_enabled(context)
         results = await context.engines.cluster.decide(lambda now: _decide(now.image, asked))

@@ -1,6 +1,6 @@
 """DescribeCluster: the cluster's id, its controller and its brokers.
 
-- 1: the client says whether it means brokers or controllers; here every address is a broker's.
+- 1: the client asks for brokers or controllers; here every address is a broker's.
 - 2: fenced brokers too, when asked for.
 """
 

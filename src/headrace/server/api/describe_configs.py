@@ -1,7 +1,7 @@
-"""DescribeConfigs: settings with the value that holds, where it comes from and what it overrides.
+"""DescribeConfigs: settings with the value in effect, where it comes from and what it overrides.
 
 - Topics, this broker, the cluster-wide default (a broker with an empty name), this broker's loggers, groups.
-- Another broker's settings are asked of that broker; clients do so by themselves.
+- Only a broker itself describes its settings; clients ask that broker.
 - 1: sources and synonyms  - 3: types and documentation, if asked for
 """
 

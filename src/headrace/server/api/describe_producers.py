@@ -1,4 +1,4 @@
-"""DescribeProducers: what a partition remembers of the producers that wrote to it; any replica answers."""
+"""DescribeProducers: the producer state of a partition; any replica answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: like Metadata, in pages; a cursor says where the next page begins.
+"""DescribeTopicPartitions: like Metadata, in pages; a cursor marks where the next page begins.
 
 - Topics come by name in order; without any named, all of them. Nothing is created.
 - A page holds at most max.request.partition.size.limit partitions, or fewer if the client asks for fewer.
@@ -33,7 +33,7 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
     if request.cursor is not None:
         first_name, first_partition = request.cursor.topic_name, request.cursor.partition_index
         if first_partition < 0:
-            # There is no place for an error but in the topics.
+            # The response can carry an error only in its topics.
             wrong = [
                 DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, topic.name)
                 for topic in request.topics
@@ -43,7 +43,7 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
     for name in names:
         if name < first_name:
             continue
-        if not context.may(Operation.DESCRIBE, TOPIC, name):
+        if not context.may(Operation.DESCRIBE, TOPIC, name, asked_for=bool(request.topics)):
             if request.topics:
                 response.topics.append(
                     DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)

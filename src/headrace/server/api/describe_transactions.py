@@ -1,4 +1,4 @@
-"""DescribeTransactions: what the coordinator knows of transactional ids."""
+"""DescribeTransactions: what the coordinator knows about transactional ids."""
 
 from __future__ import annotations
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any, cast
+from functools import partial
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
+from headrace.server.api.forwarding import was_passed_on
+from headrace.server.api.metering import start_meter, tell_throttle_time
 from headrace.server.api.registry import APIS, Api
+from headrace.server.coordinator.promise import Promise, run
 from headrace.server.net.connection import FAILED_INSIDE, Connection
+from headrace.server.quotas.meter import Metered
 from headrace.wire.codec import WireError, decode
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import API_VERSIONS_KEY, encode_reply, read_client_id, read_request_start
@@ -22,14 +24,12 @@ log = logging.getLogger(__name__)
 class Dispatcher:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
+        self._quotas = engines.quotas
         self.turn = engines.turn
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._to_begin = 0
-        """Tasks that were made in this turn of the loop and have yet to run."""
-        self._answered: list[Connection] = []
-        """Connections whose reply waits for those."""
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        if connection.repeated is not None and connection.repeated.serve(connection, frame):
+            return
         key, version, correlation_id = read_request_start(frame)
         api = APIS.get(key)
         if api is None:
@@ -45,73 +45,65 @@ class Dispatcher:
             api.load()
         flexible = version >= api.request.FLEXIBLE
         client_id, position = read_client_id(frame, flexible)
-        context = Context(self._engines, connection, version, correlation_id, client_id)
+        context = Context(self._engines, connection, version, correlation_id, client_id, api=api.name)
+        if self._quotas.in_force:
+            context.meter = start_meter(context, len(frame) - position)
+            if context.meter is not None:
+                self._serve_metered(api, context, frame, position)
+                return
         if api.handle_frame is not None:
             api.handle_frame(context, frame, position)
             return
         request, _ = decode(api.request, version, frame, position)
         self._call(api, context, request)
 
+    def _serve_metered(self, api: Api, context: Context, frame: memoryview, position: int) -> None:
+        assert context.meter is not None
+        try:
+            if api.handle_frame is not None:
+                api.handle_frame(context, frame, position)
+            else:
+                request, _ = decode(api.request, context.version, frame, position)
+                self._call(api, context, request)
+        finally:
+            context.meter.pause()
+
     def _call(self, api: Api, context: Context, request: Request) -> None:
         assert api.handle is not None
+        context.passed_on = was_passed_on(context)
         try:
             result = api.handle(context, request)
         except Exception as error:
             result = self._failed(api, error)
-        if isinstance(result, Coroutine):
-            context.connection.mute()
-            # Kept while it runs: the loop itself holds tasks weakly.
-            self._tasks.add(asyncio.get_running_loop().create_task(self._finish(api, context, result)))
-            self._to_begin += 1
-        else:
-            self._reply(context, result)
-
-    async def _finish(
-        self, api: Api, context: Context, pending: Coroutine[Any, Any, Response | bytearray]
-    ) -> None:
-        self._to_begin -= 1
-        try:
-            result: Response | bytearray | None = await pending
-        except Exception as error:
-            result = self._failed(api, error)
-        finally:
-            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-        if not context.connection.transport.is_closing():  # the client may not have waited for its answer
-            self._answer(api, context, result)
-        if not self._to_begin:
-            self._send_answers()
-
-    def _answer(self, api: Api, context: Context, result: Response | bytearray | None) -> None:
-        """The reply leaves with those of the tasks that run next: a write wakes its reader, which costs more than the
-        write, and many readers are one process."""
-        connection = context.connection
-        connection.replies.gather()
-        try:
-            self._reply(context, result)
-        except Exception:
-            log.exception("the answer to %s cannot be written", api.name)
-            self._reply(context, None)
-            return
-        if not self._answered and self._to_begin:
-            # In case the last task suspends.
-            asyncio.get_running_loop().call_soon(self._send_answers)
-        self._answered.append(connection)
-
-    def _send_answers(self) -> None:
-        answered, self._answered = self._answered, []
-        for connection in answered:
-            connection.replies.release()
-        for connection in answered:
-            connection.unmute()
-
-    def _reply(self, context: Context, response: Response | bytearray | None) -> None:
-        if response is None:
+        if result is None:
             context.connection.cut(FAILED_INSIDE)
             return
-        if isinstance(response, bytearray):
-            context.reply(response)
+        if isinstance(result, Response | bytearray):
+            context.reply(_encode(api, context, result))
             return
-        context.reply(encode_reply(response, context.version, context.correlation_id))
+        context.connection.mute()
+        if isinstance(result, Promise):
+            promise = result
+        else:
+            promise = run(result if context.meter is None else Metered(result, context.meter))
+        promise.when_done(partial(self._answer, api, context))
+
+    def _answer(self, api: Api, context: Context, known: Promise[Response | bytearray]) -> None:
+        """The request that muted its connection has its answer, which leaves with others of this turn."""
+        error = known.exception()
+        result = known.result() if error is None else self._failed(api, error)
+        if context.connection.transport.is_closing():
+            return  # The client has not waited for it.
+        if result is None:
+            context.connection.cut(FAILED_INSIDE)
+            return
+        try:
+            reply = _encode(api, context, result)
+        except Exception:
+            log.exception("the answer to %s cannot be written", api.name)
+            context.connection.cut(FAILED_INSIDE)
+            return
+        context.reply_together(reply)
 
     def _failed(self, api: Api, error: Exception) -> Response | None:
         """The response that carries an error at the top, or None when this API has no place for one."""
@@ -123,8 +115,16 @@ class Dispatcher:
         return api.response.failed(code, str(error))
 
     def _refuse_api_versions(self, connection: Connection, api: Api, correlation_id: int) -> None:
-        """A client newer than this broker asks; the oldest answer tells it what to use instead."""
+        """The client is newer than this broker; the oldest response lists the versions to use instead."""
         from headrace.server.api.api_versions import unsupported
 
         api.load()
         connection.replies.send(encode_reply(unsupported(), 0, correlation_id))
+
+
+def _encode(api: Api, context: Context, response: Response | bytearray) -> bytearray:
+    if context.meter is not None:
+        tell_throttle_time(response, api.response, context.version, context.meter.answered())
+    if isinstance(response, bytearray):
+        return response
+    return encode_reply(response, context.version, context.correlation_id)

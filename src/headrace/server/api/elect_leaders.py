@@ -1,7 +1,7 @@
 """ElectLeaders: the preferred leader for partitions, or any live replica for those that have none.
 
 - The controller decides; another broker passes the request on.
-- 1: the client says which election  - without a list, all partitions are meant
+- 1: the client names the kind of election  - without a list, all partitions are meant
 """
 
 from __future__ import annotations

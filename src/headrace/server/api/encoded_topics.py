@@ -1,4 +1,4 @@
-"""Encoded topic descriptions, kept because describing thousands of partitions is slow in Python and asked often."""
+"""Cached encoded topic descriptions: describing thousands of partitions is slow in Python and requested often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engines of one broker, as its handlers see them. Built once by the node; nobody replaces them."""
+"""The engines of one broker, as its handlers see them. Built once by the node and never replaced."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.manager import LogManager
+from headrace.server.net.outbox import Outbox
+from headrace.server.quotas.client_quotas import ClientQuotas
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.turn import Turn
-from headrace.server.security.authorizer import AllowAll, Authorizer
+from headrace.server.security.authorizer import AllowAll, Authorizer, StandardAuthorizer
+from headrace.server.security.permitted import PermittedTopics
 from headrace.server.transactions.attach import Transactions
 
 
@@ -34,15 +37,23 @@ class Engines:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     transactions: Transactions
+    turn: Turn
+    quotas: ClientQuotas
     authorizer: Authorizer = field(default_factory=AllowAll)
     guarded: bool = field(init=False)
     """Whether the authorizer has to be asked: not where it allows all."""
-    turn: Turn = field(default_factory=Turn)
+    outbox: Outbox = field(init=False)
+    acls: StandardAuthorizer | None = field(init=False)
+    """The authorizer, where it decides by ACLs."""
+    permitted_topics: PermittedTopics | None = field(init=False)
     encoded_topics: EncodedTopics = field(default_factory=EncodedTopics)
-    """Metadata's replies, topic by topic, ready to be sent."""
+    """The encoded topics of Metadata replies."""
 
     def __post_init__(self) -> None:
+        self.outbox = Outbox(self.turn)
         self.guarded = not isinstance(self.authorizer, AllowAll)
+        self.acls = self.authorizer if isinstance(self.authorizer, StandardAuthorizer) else None
+        self.permitted_topics = PermittedTopics(self.acls) if self.acls is not None else None
 
     @property
     def config(self) -> BrokerConfig:

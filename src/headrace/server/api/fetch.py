@@ -11,27 +11,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from functools import partial
 
 from headrace.clock import Timer
 from headrace.server.api.context import Context
 from headrace.server.api.fetch_states import TRANSITIONS, Event, State
+from headrace.server.api.topic_permissions import ask_for_topic, known_topics
 from headrace.server.config.broker_table import RACK_AWARE
 from headrace.server.net.connection import FAILED_INSIDE
-from headrace.server.replica.fetching import FetchEntry, FetchReader
+from headrace.server.quotas.meter import Meter
+from headrace.server.replica.fetching import FetchEntry, FetchReader, Permission
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.selector import Selector, rack_aware
-from headrace.server.replica.sessions import INITIAL_EPOCH, FetchSession
-from headrace.server.security.operations import TOPIC, Operation
+from headrace.server.replica.sessions import FIRST_EPOCH, INITIAL_EPOCH, FetchSession
+from headrace.server.security.operations import Operation
 from headrace.wire.codec import decode
 from headrace.wire.errors import KafkaError
-from headrace.wire.fetch import TOPIC_IDS, PartitionReply, encode_reply
+from headrace.wire.fetch import TOPIC_IDS, Part, PartitionReply, encode_reply, size_of
 from headrace.wire.messages.fetch import FetchRequest
 
 log = logging.getLogger(__name__)
 
 Replies = list[tuple[FetchEntry, PartitionReply]]
+
+READ = Operation.READ
+"""Python 3.11 takes its time to look up a member of an enum."""
 
 
 def handle_frame(context: Context, frame: memoryview, position: int) -> None:
@@ -39,27 +43,30 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
     try:
         fetch = _Fetch(context, request)
     except KafkaError as error:
-        parts = encode_reply(context.version, context.correlation_id, (), error_code=error.code)
+        throttle_ms = 0 if context.meter is None else context.meter.answered()
+        parts = encode_reply(
+            context.version,
+            context.correlation_id,
+            (),
+            error_code=error.code,
+            throttle_time_ms=throttle_ms,
+        )
         context.reply_parts(parts)
         return
     fetch.look()
 
 
-def _permission(context: Context, by_id: bool, follower: bool) -> Callable[[bytes], bool]:
-    """A consumer needs the topic; a follower, which sees more than consumers, must be a broker."""
+def _permission(context: Context, by_id: bool, follower: bool) -> Permission:
+    """A consumer needs READ on the topic; a follower, which sees more than consumers, must be a broker."""
     if follower:
         is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
-        return lambda topic: is_broker
-
-    def may_read(topic: bytes) -> bool:
-        name = context.engines.replicas.name_of(topic, by_id)
-        return name is None or context.may(Operation.READ, TOPIC, name)
-
-    return may_read
+        return frozenset(), lambda topic: is_broker
+    known = known_topics(context, READ, by_id)
+    return known, partial(ask_for_topic, context, READ, by_id, known)
 
 
 def _selector(context: Context, rack: str) -> Selector | None:
-    """Only a consumer that says where it is can be sent elsewhere, and only when the broker is set to do so."""
+    """Only a consumer that names its rack can be redirected, and only when the broker has a replica selector."""
     engines = context.engines
     if not rack or engines.config.string("replica.selector.class") not in RACK_AWARE:
         return None
@@ -67,7 +74,7 @@ def _selector(context: Context, rack: str) -> Selector | None:
 
 
 class _Fetch:
-    """One fetch from its arrival to its reply, as `fetch_states` draws it; while it waits, the connection is muted."""
+    """One fetch from its arrival to its reply, through the states in `fetch_states`; while it waits, the connection is muted."""
 
     __slots__ = (
         "_context",
@@ -87,7 +94,10 @@ class _Fetch:
         replica_id = request.replica_id if context.version < 15 else request.replica_state.replica_id
         self._context = context
         self._max_wait_ms = request.max_wait_ms
-        self._min_bytes = min(request.min_bytes, request.max_bytes)
+        max_bytes = min(request.max_bytes, engines.fetch_max_bytes)
+        if context.meter is not None:
+            max_bytes = min(max_bytes, context.meter.most_fetched())
+        self._min_bytes = min(request.min_bytes, max_bytes)
         self._timer: Timer | None = None
         self._watched: list[Partition] = []
         self._state = State.FIRST_LOOK
@@ -98,12 +108,14 @@ class _Fetch:
             version=context.version,
             replica_id=replica_id,
             isolation=request.isolation_level,
-            max_bytes=min(request.max_bytes, engines.fetch_max_bytes),
-            may_read=_permission(context, by_id, follower=replica_id >= 0) if engines.guarded else None,
+            max_bytes=max_bytes,
+            permission=_permission(context, by_id, follower=replica_id >= 0) if engines.guarded else None,
             throttle=replication.leader_throttle if replication is not None and replica_id >= 0 else None,
             selector=_selector(context, request.rack_id) if replica_id < 0 else None,
         )
         self._session = self._open_session(request, by_id, follower=replica_id >= 0)
+        if self._session is not None and engines.acls is not None:
+            self._session.judge_by(engines.acls.generation)
         self._entries = self._read_entries(request)
         if replica_id >= 0 and context.may_on_cluster(Operation.CLUSTER_ACTION):
             self._note_follower(replica_id, request)
@@ -120,7 +132,7 @@ class _Fetch:
         return None
 
     def _read_entries(self, request: FetchRequest) -> list[FetchEntry]:
-        """What this request itself names; a session keeps it and knows the rest."""
+        """The partitions named in this request; a session adds them to those it has."""
         session = self._session
         entries = []
         for topic in request.topics:
@@ -154,7 +166,7 @@ class _Fetch:
         named = []
         for entry in self._entries:
             partition = self._find(entry.topic, entry.index)
-            # A follower that does not know this epoch yet may still hold records this log does not have.
+            # A follower that has not seen this epoch yet may still hold records this log does not have.
             if (
                 partition is not None
                 and entry.leader_epoch == partition.leader_epoch
@@ -188,12 +200,12 @@ class _Fetch:
         before = self._state
         after = self._state = TRANSITIONS[before][event]
         if after is State.CHECK_DUE and before is not State.CHECK_DUE:
-            # Once for all that moves in this turn of the loop.
+            # One check for everything that changes in this turn of the loop.
             self._context.engines.turn.put_off(self._check)
         return after
 
     def look(self) -> None:
-        """Read what was asked for and go on with it: at once, or from a thread when the disk must be asked."""
+        """Read the requested partitions and continue: at once, or from a thread when the disk is needed."""
         entries = self._entries if self._session is None else self._session.candidates()
         try:
             found = self._reader.read(entries)
@@ -221,7 +233,7 @@ class _Fetch:
         future.add_done_callback(arrived)
 
     def _found(self, replies: Replies, size: int, urgent: bool) -> None:
-        """A look is over."""
+        """A read has finished."""
         state = self._state
         try:
             if urgent or size >= self._min_bytes or state is State.LAST_LOOK or self._waits_for_nothing():
@@ -264,23 +276,36 @@ class _Fetch:
     def _check(self) -> None:
         if self._state is State.CHECK_DUE:
             self._become(Event.CHECK)
-            self.look()
+            self._look_again()
 
     def _expired(self) -> None:
         before = self._state
         self._become(Event.EXPIRED)
         if before is State.WAITING or before is State.CHECK_DUE:
-            self.look()  # Otherwise a thread looks now, and what it finds is the last.
+            self._look_again()  # Otherwise a thread looks now, and what it finds is the last.
+
+    def _look_again(self) -> None:
+        meter = self._context.meter
+        if meter is None:
+            self.look()
+            return
+        meter.resume()
+        self.look()
+        meter.pause()
 
     def _answer(self, replies: Replies) -> None:
         self._become(Event.ENOUGH)
-        self._reply(replies)
+        meter = self._context.meter
+        if meter is None:
+            self._reply(replies)
+        else:
+            self._reply_metered(replies, meter)
         self._stop_waiting()  # after the reply, which somebody is waiting for
         if self._context.connection.muted:
             self._context.connection.unmute()
 
     def _fail(self) -> None:
-        """No one else handles an error here: without an answer, the client must at least lose the connection."""
+        """Nothing else handles an error here: without an answer, the connection must at least be closed."""
         log.exception("a fetch failed inside the broker")
         self._become(Event.FAILURE)
         self._stop_waiting()
@@ -300,13 +325,36 @@ class _Fetch:
         if self._session is not None:
             replies = self._session.settle(replies)
         self._reader.count_sent(replies)
+        self._context.reply_parts(self._encode(replies))
+
+    def _reply_metered(self, replies: Replies, meter: Meter) -> None:
+        """A client beyond its quota gets an empty reply, and is told how long to wait."""
+        session = self._session
+        news = replies if session is None else session.news(replies)
+        parts = self._encode(news)
+        throttle_ms, held_back = meter.fetched(size_of(parts))
+        if not held_back:
+            if session is not None:
+                session.settle(replies)
+            self._reader.count_sent(news)
+            self._context.reply_parts(self._encode(news, throttle_ms) if throttle_ms else parts)
+            return
+        if session is not None and session.epoch == FIRST_EPOCH:
+            # Its first reply would have to name every partition.
+            self._context.engines.sessions.remove(session.id)
+            self._session = None
+        elif session is not None:
+            session.attend(replies)
+        self._context.reply_parts(self._encode([], throttle_ms))
+
+    def _encode(self, replies: Replies, throttle_ms: int = 0) -> list[Part]:
         topics: dict[bytes, list[PartitionReply]] = {}
         for entry, reply in replies:
             topics.setdefault(entry.topic, []).append(reply)
-        parts = encode_reply(
+        return encode_reply(
             self._context.version,
             self._context.correlation_id,
             list(topics.items()),
             session_id=self._session.id if self._session is not None else 0,
+            throttle_time_ms=throttle_ms,
         )
-        self._context.reply_parts(parts)

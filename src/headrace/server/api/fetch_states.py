@@ -1,4 +1,4 @@
-"""The life of a fetch, drawn: its states, what happens to it, and what it becomes.
+"""The life of a fetch: its states, the events that change them, and the transitions.
 
 A fetch looks at its partitions when it arrives. If they have enough for it, or it may not wait, it is answered. Otherwise
 it watches them and waits: for one to move, or for its time to be up. All that moves in one turn of the loop leads to one

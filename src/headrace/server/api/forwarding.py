@@ -1,7 +1,11 @@
 """Requests that belong to the controller: any broker takes them and passes them on.
 
-A request that was passed on is not passed on again. When the controller cannot be asked, the broker answers by itself, which comes
-to NOT_CONTROLLER, and the client looks for the controller.
+A request that was passed on is not passed on again. When the controller cannot be reached, the broker answers NOT_CONTROLLER
+itself, and the client looks for the controller.
+
+The broker that takes a request asks for the client's permissions. The controller trusts a request that was passed on only if it
+came in by the brokers' own listener from a principal that may do what brokers do (CLUSTER_ACTION, as Kafka asks of an Envelope):
+a client that takes a broker's client id gains nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from typing import TypeVar, cast
 
 from headrace.server.api.context import Context
 from headrace.server.cluster.peers import CLIENT_ID
+from headrace.server.security.operations import Operation
 from headrace.wire.errors import KafkaError
 from headrace.wire.schema import Request, Response
 
@@ -36,5 +41,17 @@ def to_controller(
 
 def must_forward(context: Context) -> bool:
     """Whether another broker is the controller and nobody passed the request on before."""
-    from_a_broker = (context.client_id or "").startswith(CLIENT_ID)
-    return not from_a_broker and not context.engines.cluster.is_controller
+    return not _says_it_is_a_broker(context) and not context.engines.cluster.is_controller
+
+
+def was_passed_on(context: Context) -> bool:
+    """Whether a broker took the request and has asked for its client's permissions."""
+    return (
+        _says_it_is_a_broker(context)
+        and context.connection.listener_name == context.engines.config.inter_broker_listener
+        and context.may_on_cluster(Operation.CLUSTER_ACTION, asked_for=False)
+    )
+
+
+def _says_it_is_a_broker(context: Context) -> bool:
+    return (context.client_id or "").startswith(CLIENT_ID)

@@ -1,4 +1,4 @@
-"""The sender of a group's request, from its context, and whether its protocol is offered."""
+"""The client behind a group request, from its context, and whether its protocol is enabled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: set, take away, append to and subtract from single settings.
+"""IncrementalAlterConfigs: set, delete, append to and subtract from single settings.
 
 - All of one resource's changes happen or none; another resource's errors do not matter.
 - The controller decides; another broker passes the request on. A broker's loggers are its own.
@@ -30,12 +30,12 @@ async def handle(
     request.resources, denied = changeable(context, request.resources)
     response = IncrementalAlterConfigsResponse()
     if request.resources or not denied:
-        response = await _alter_where_it_belongs(context, request)
+        response = await _alter_here_or_at_controller(context, request)
     response.responses += [_result(asked, error) for asked, error in denied]
     return response
 
 
-async def _alter_where_it_belongs(
+async def _alter_here_or_at_controller(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     if any(asked.resource_type == ResourceType.BROKER_LOGGER for asked in request.resources):

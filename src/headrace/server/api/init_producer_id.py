@@ -1,6 +1,6 @@
 """InitProducerId: an id and an epoch, for an idempotent or a transactional producer.
 
-- Without a transactional id every call gets a new producer id: nothing but its own numbers depends on it.
+- Without a transactional id every call gets a new producer id.
 - With one, the coordinator gives the next epoch, which fences every producer before; an open transaction is aborted
   first, and the client asks again (CONCURRENT_TRANSACTIONS).
 - 2: compact  - 3: the producer may say which id and epoch it has  - 4: PRODUCER_FENCED  - 5: TRANSACTION_ABORTABLE
@@ -38,7 +38,7 @@ async def handle(context: Context, request: InitProducerIdRequest) -> InitProduc
 
 
 def _check_both_or_neither(request: InitProducerIdRequest) -> None:
-    """Half of what a producer believes to be says nothing of who it is."""
+    """A producer id without an epoch, or the reverse, does not identify a producer."""
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "A producer id and its epoch are given together or not at all."
@@ -47,8 +47,7 @@ def _check_both_or_neither(request: InitProducerIdRequest) -> None:
 
 def _check_idempotent_write(context: Context) -> None:
     """A client that may write to any topic may do so idempotently (KIP-679)."""
-    if context.may_on_cluster(Operation.IDEMPOTENT_WRITE):
+    if context.may_on_cluster(Operation.IDEMPOTENT_WRITE, asked_for=False):
         return
-    topics = context.engines.cluster.image.topics
-    if not any(context.may(Operation.WRITE, TOPIC, name) for name in topics):
+    if not context.may_on_some(Operation.WRITE, TOPIC, context.engines.cluster.image.topics):
         context.require(Operation.IDEMPOTENT_WRITE, *CLUSTER)

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from headrace.server.api.context import Context
 from headrace.server.api.group_client import client_of
+from headrace.server.coordinator.promise import Promise
 from headrace.server.security.operations import GROUP, Operation
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 
-async def handle(context: Context, request: JoinGroupRequest) -> JoinGroupResponse:
+def handle(context: Context, request: JoinGroupRequest) -> JoinGroupResponse | Promise[JoinGroupResponse]:
     if context.version == 0:
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:
         context.require(Operation.READ, GROUP, request.group_id)
-        return await context.engines.groups.join(client_of(context), request)
+        return context.engines.groups.join(client_of(context), request)
     except KafkaError as error:
         return JoinGroupResponse(error_code=error.code, member_id=request.member_id)

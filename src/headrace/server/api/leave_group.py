@@ -1,6 +1,6 @@
-"""LeaveGroup: members go, and the rest rebalance at once.
+"""LeaveGroup: members leave, and the rest rebalance at once.
 
-- Each member is answered for itself. An administrator removes a static member by its instance id alone.
+- Each member gets its own error code. An administrator removes a static member by its instance id alone.
 
 - 1: throttle time  - 3: many members, instance ids  - 4: compact  - 5: reason
 """

@@ -14,6 +14,8 @@ from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResp
 
 def handle(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
     groups = context.engines.groups.list(request.states_filter, request.types_filter)
-    if not context.may_on_cluster(Operation.DESCRIBE):
-        groups = [each for each in groups if context.may(Operation.DESCRIBE, GROUP, each.group_id)]
+    if not context.may_on_cluster(Operation.DESCRIBE, asked_for=False):
+        groups, _ = context.split(
+            Operation.DESCRIBE, GROUP, groups, lambda each: each.group_id, asked_for=False
+        )
     return ListGroupsResponse(groups=groups)

@@ -1,8 +1,8 @@
 """ListOffsets: the offset at an end of the log, or the first record at or after a time.
 
 - latest means the high watermark for consumers (the last stable offset when they read committed records only),
-  the end of the log for followers; a time lookup never tells an offset beyond that.
-- A new leader answers when its high watermark has reached where its term began, so that offsets never go back.
+  the end of the log for followers; a time lookup never returns an offset beyond that.
+- A new leader answers once its high watermark has reached the start of its epoch, so that offsets never go back.
 - 4: leader epochs in and out  - 5: OFFSET_NOT_AVAILABLE  - 7: the record with the largest timestamp  - 8: earliest on local disk
 - 9: latest in tiered storage, of which there is none here
 """

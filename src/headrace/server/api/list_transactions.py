@@ -18,7 +18,7 @@ from headrace.wire.messages.list_transactions import (
 )
 
 LABELS = {status.label for status in Status} | {"Dead", "PrepareEpochFence"}
-"""The last two are states that only Kafka goes through: known names, in which nothing is ever found here."""
+"""Only Kafka uses the last two states: the names are valid, but no transaction here is ever in them."""
 
 
 def handle(context: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:

@@ -1,4 +1,4 @@
-"""Metadata: the brokers, and for each topic who leads and holds its partitions.
+"""Metadata: the brokers, and the leader and replicas of each partition.
 
 - Any broker answers for the whole cluster, with the addresses of the listener the client came in by.
 - A topic that is not there is created when the client and auto.create.topics.enable allow it, and described at once.
@@ -15,6 +15,7 @@ import struct
 import uuid
 
 from headrace.server.api.context import Context
+from headrace.server.api.mutations import created, within_quota
 from headrace.server.cluster.image import MetadataImage, Topic
 from headrace.server.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.server.cluster.topics import check_topic_name
@@ -22,6 +23,7 @@ from headrace.server.security.operations import CLUSTER, NOT_ASKED, TOPIC, Opera
 from headrace.wire.codec import encode, write_uvarint
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import reply_start
+from headrace.wire.messages.create_topics import CreatableTopic
 from headrace.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -38,7 +40,9 @@ async def handle(context: Context, request: MetadataRequest) -> bytearray:
     asked = request.topics
     if asked is None or (context.version == 0 and not asked):
         image = context.engines.cluster.image
-        visible, _ = context.split(Operation.DESCRIBE, TOPIC, image.topics.values(), lambda topic: topic.name)
+        visible, _ = context.split(
+            Operation.DESCRIBE, TOPIC, image.topics.values(), lambda topic: topic.name, asked_for=False
+        )
         return _answer(context, request, image, visible)
     missing: list[str] = []
     errors: dict[str, ErrorCode] = {}
@@ -69,7 +73,7 @@ async def handle(context: Context, request: MetadataRequest) -> bytearray:
 
 
 async def _create(context: Context, request: MetadataRequest, names: list[str]) -> dict[str, ErrorCode]:
-    """Create the topics that are not there, as far as allowed; says why not for the rest."""
+    """Create the topics that do not exist, as far as allowed; returns an error for each of the others."""
     errors: dict[str, ErrorCode] = {}
     wanted: list[str] = []
     for name in names:
@@ -84,12 +88,14 @@ async def _create(context: Context, request: MetadataRequest, names: list[str]) 
         return errors
     if not engines.config.boolean("auto.create.topics.enable"):
         return errors
-    if not context.may_on_cluster(Operation.CREATE):
+    if not context.may_on_cluster(Operation.CREATE, asked_for=False):
         wanted, denied = context.split(Operation.CREATE, TOPIC, wanted, str)
         errors |= dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not wanted:
             return errors
-    return errors | await engines.auto_topic_creation.create(wanted)
+    # Without a reply of its own to tell it, a client beyond its quota finds that the topics do not exist yet.
+    specs, _ = within_quota(context, [CreatableTopic(name, -1, -1) for name in wanted], created, waits=False)
+    return errors | await engines.auto_topic_creation.create([spec.name for spec in specs])
 
 
 def _absent(name: str, code: ErrorCode) -> MetadataResponseTopic:
@@ -176,7 +182,7 @@ def describe(image: MetadataImage, topic: Topic, listener: str, version: int) ->
         error = ErrorCode.NONE
         leader = partition.leader
         if version == 0:
-            # The oldest clients take every replica named for one they can reach.
+            # The oldest clients assume that every replica in the list is reachable.
             replicas = [broker for broker in replicas if broker in alive]
             isr = [broker for broker in isr if broker in alive]
             if len(replicas) < len(partition.replicas):

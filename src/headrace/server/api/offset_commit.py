@@ -4,43 +4,120 @@
 - A member must be of the current generation (epoch); a consumer without a group membership, or an administrator,
   commits with generation -1 while the group has no members.
 - A topic or partition that does not exist is refused for itself; so is metadata beyond offset.metadata.max.bytes.
+- A connection remembers its last commit: the next one mostly differs only in its offsets, and is then not decoded again.
 
-- 2 to 4: retention of the commit's own  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
+- 2 to 4: a retention time per commit  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
 - 9: consumer protocol: GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH
 """
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable, Sequence
+
 from headrace.server.api.context import Context
+from headrace.server.api.engines import Engines
+from headrace.server.api.metering import tell_throttle_time
 from headrace.server.cluster.image import Topic
-from headrace.server.groups.offsets.commit import refuse
+from headrace.server.groups.offsets.commit import PreparedCommit, refuse
+from headrace.server.net.connection import Connection
 from headrace.server.security.operations import GROUP, TOPIC, Operation
-from headrace.wire.errors import ErrorCode
-from headrace.wire.offset_commit import Commit, TopicCommit, TopicResult, encode_reply, read_commit
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.offset_commit import OffsetCommitResponse
+from headrace.wire.offset_commit import (
+    Commit,
+    RepeatedCommit,
+    TopicCommit,
+    TopicResult,
+    encode_reply,
+    read_commit,
+)
+
+MOST_REMEMBERED = 256
+"""Partitions of a commit that a connection remembers: it costs memory for as long as the client is connected."""
+
+_LENGTH_AND_CORRELATION = struct.Struct(">ii")
 
 
 def handle_frame(context: Context, frame: memoryview, position: int) -> None:
-    commit = read_commit(frame, position, context.version)
+    engines, connection = context.engines, context.connection
+    commit, offsets_at = read_commit(frame, position, context.version)
     refused: list[TopicResult] = []
-    if context.engines.guarded:
+    if engines.guarded:
         commit, refused = _take_out_denied(context, commit)
     commit, unknown = _take_out_unknown(context, commit)
     refused += unknown
-    connection = context.connection
-
-    def reply(results: list[TopicResult]) -> None:
-        if connection.transport.is_closing():
-            return
-        if refused:
-            results = results + refused
-        context.reply(encode_reply(results, context.version, context.correlation_id))
-        connection.unmute()
-
     connection.mute()
-    if commit.topics or not refused:
-        context.engines.groups.commit(context.version, commit, reply)
-    else:
-        reply([])
+    if refused and not commit.topics:
+        _reply(context, encode_reply(refused, context.version, context.correlation_id))
+        return
+    try:
+        prepared = engines.groups.prepare_commit(context.version, commit)
+    except KafkaError as error:
+        results = refuse(commit.topics, error.code) + refused
+        _reply(context, encode_reply(results, context.version, context.correlation_id))
+        return
+    reply = encode_reply(prepared.results + refused, context.version, 0)
+    engines.groups.commit(
+        prepared, prepared.offsets, _answering(context, prepared, bytes(reply[8:]), refused)
+    )
+    unlimited = not engines.guarded and not engines.quotas.in_force
+    if unlimited and len(prepared.forms) == len(offsets_at) <= MOST_REMEMBERED:
+        connection.repeated = _Repeated(
+            context, RepeatedCommit(frame, offsets_at), prepared, bytes(reply[8:])
+        )
+
+
+class _Repeated:
+    """The last commit of a connection, all of which was accepted, and what is needed to serve it again."""
+
+    __slots__ = ("_client_id", "_commit", "_engines", "_image", "_prepared", "_reply")
+
+    def __init__(
+        self, context: Context, commit: RepeatedCommit, prepared: PreparedCommit, reply: bytes
+    ) -> None:
+        self._engines: Engines = context.engines
+        self._client_id = context.client_id
+        self._commit = commit
+        self._prepared = prepared
+        self._reply = reply
+        self._image = context.engines.cluster.image
+
+    def serve(self, connection: Connection, frame: memoryview) -> bool:
+        """Serve a frame that says the same again; False for any other, and when topics may have come or gone."""
+        engines = self._engines
+        numbers = self._commit.read(frame)
+        if numbers is None or engines.cluster.image is not self._image:
+            return False
+        prepared = self._prepared
+        context = Context(engines, connection, prepared.version, numbers[0], self._client_id)
+        connection.mute()
+        engines.groups.commit(prepared, numbers[1:], _answering(context, prepared, self._reply, ()))
+        return True
+
+
+def _answering(
+    context: Context, prepared: PreparedCommit, accepted: bytes, refused: Sequence[TopicResult]
+) -> Callable[[KafkaError | None], None]:
+    """Reply when the commit is stored: `accepted` is that reply after its correlation id."""
+
+    def done(error: KafkaError | None) -> None:
+        if context.connection.transport.is_closing():
+            return
+        if error is None:
+            start = _LENGTH_AND_CORRELATION.pack(len(accepted) + 4, context.correlation_id)
+            _reply(context, bytearray(start + accepted))
+            return
+        results = [*refuse(prepared.request.topics, error.code), *refused]
+        _reply(context, encode_reply(results, context.version, context.correlation_id))
+
+    return done
+
+
+def _reply(context: Context, frame: bytearray) -> None:
+    if context.meter is not None:
+        tell_throttle_time(frame, OffsetCommitResponse, context.version, context.meter.answered())
+    context.reply_together(frame)
 
 
 def _take_out_denied(context: Context, commit: Commit) -> tuple[Commit, list[TopicResult]]:
@@ -52,27 +129,20 @@ def _take_out_denied(context: Context, commit: Commit) -> tuple[Commit, list[Top
 
 
 def _take_out_unknown(context: Context, commit: Commit) -> tuple[Commit, list[TopicResult]]:
-    """The commit without what does not exist, and the answers for that."""
+    """The commit without partitions that do not exist, and the answers for those."""
     known = context.engines.cluster.image.topics
-    for topic, partitions in commit.topics:
-        count = _count(known.get(topic))
-        for each in partitions:
-            if not 0 <= each.partition < count:
-                break
-        else:
-            continue
-        break
-    else:
-        return commit, []
     there, missing = [], []
     for topic, partitions in commit.topics:
         count = _count(known.get(topic))
         found = [each for each in partitions if 0 <= each.partition < count]
-        lost = [each for each in partitions if not 0 <= each.partition < count]
+        if len(found) == len(partitions):
+            there.append(TopicCommit(topic, partitions))
+            continue
         if found:
             there.append(TopicCommit(topic, found))
-        if lost:
-            missing.append(TopicCommit(topic, lost))
+        missing.append(TopicCommit(topic, [each for each in partitions if not 0 <= each.partition < count]))
+    if not missing:
+        return commit, []
     return commit._replace(topics=there), refuse(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 

@@ -1,7 +1,7 @@
-"""OffsetDelete: forget committed offsets of partitions that nobody in the group subscribes to.
+"""OffsetDelete: delete committed offsets of partitions that no member of the group subscribes to.
 
 - GROUP_SUBSCRIBED_TO_TOPIC for topics in use; NON_EMPTY_GROUP for a live group whose members are not consumers.
-- A partition that does not exist is refused for itself; one without a commit is answered with success.
+- A partition that does not exist gets its own error; one without a commit succeeds.
 """
 
 from __future__ import annotations

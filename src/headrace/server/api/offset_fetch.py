@@ -1,7 +1,7 @@
 """OffsetFetch: what groups have committed.
 
 - A partition without a commit answers offset -1. Without topics, everything the group has.
-- The answer rests only on commits that the in-sync replicas have; `require_stable` also refuses partitions
+- The answer contains only commits that the in-sync replicas have; `require_stable` also refuses partitions
   with commits of an open transaction (UNSTABLE_OFFSET_COMMIT), so that the client asks again.
 
 - 2: all topics of the group; an error for the whole  - 3: throttle time  - 5: leader epoch  - 6: compact
@@ -70,7 +70,7 @@ async def _fetch(
     except KafkaError as error:
         code = error.code
         if code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            code = ErrorCode.NOT_COORDINATOR  # the one of the two that older consumers retry
+            code = ErrorCode.NOT_COORDINATOR  # the one that older consumers retry
         return OffsetFetchResponseGroup(group.group_id, error_code=code)
 
 

@@ -20,7 +20,7 @@ from headrace.wire.messages.offset_for_leader_epoch import (
 
 def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     results = []
-    is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
+    is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION, asked_for=False)
     for topic in request.topics:
         name = topic.topic.encode()
         answers = []

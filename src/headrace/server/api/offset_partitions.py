@@ -1,4 +1,4 @@
-"""Which partitions of a request about offsets are refused for themselves, whatever becomes of the others."""
+"""Which partitions of a request about offsets get an error of their own, independent of the others."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 - acks=0 gets no reply (the connection is cut when it fails), acks=1 when written, acks=all when committed.
 - A reply that waits keeps its place; requests behind it on the connection are served meanwhile.
 - Versions 0 to 2 are advertised only because old clients look for them; a request in one is refused.
-- 9: compact encoding  - 10: tells the current leader  - 13: topic ids
+- 9: compact encoding  - 10: the reply names the current leader  - 13: topic ids
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from collections.abc import Sequence
 
 from headrace.clock import Timer
 from headrace.server.api.context import Context
+from headrace.server.api.topic_permissions import ask_for_topic, known_topics
 from headrace.server.api.verification import Verification
 from headrace.server.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.server.log.producers import VerificationGuard
 from headrace.server.log.validation import RecordsRefused
 from headrace.server.net.connection import FAILED_INSIDE
 from headrace.server.replica.partition import Committed, Partition
-from headrace.server.security.operations import NO_PERMISSION, TOPIC, TRANSACTIONAL_ID, Operation
-from headrace.wire.batch import HEADER, HEADER_SIZE, TRANSACTIONAL
+from headrace.server.security.operations import NO_PERMISSION, TRANSACTIONAL_ID, Operation
+from headrace.wire.batch import HEADER_SIZE, TRANSACTIONAL
 from headrace.wire.codec import WireError
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import Endpoint
@@ -33,6 +34,14 @@ from headrace.wire.produce import (
 )
 
 Replies = list[tuple[bytes, list[PartitionReply]]]
+WRITE = Operation.WRITE
+"""Python 3.11 takes its time to look up a member of an enum."""
+
+TRANSACTION_FORBIDDEN = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+ATTRIBUTES = 22
+"""Where a batch has the lower byte of its attributes."""
+
 Refused = dict[bytes, ErrorCode]
 """Topics that the client may not write to, and why."""
 
@@ -49,11 +58,11 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
         if refused:
             writes = request._replace(topics=[each for each in request.topics if each.topic not in refused])
         verification = Verification(context.engines, writes, context.version)
-        if verification.needed and verification.settled_here():
+        if verification.needed and verification.verified_locally():
             _serve(context, request, verification, refused)
             return
         if verification.needed:
-            # The frame dies with this call; what has to wait for a coordinator works on a copy.
+            # The frame is valid only during this call; a request that waits for a coordinator works on a copy.
             copy = memoryview(bytearray(frame[position:]))
             context.connection.mute()
             verification.start(
@@ -67,36 +76,29 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
 def _refused(context: Context, request: ProduceRequest) -> Refused:
     """The topics this client may not write to; all of them when it may not use its transactional id."""
     transactional_id = request.transactional_id
-    if transactional_id is None:
-        allowed = not any(
-            _is_transactional(data.records) for each in request.topics for data in each.partitions
-        )
-    else:
-        allowed = context.may(Operation.WRITE, TRANSACTIONAL_ID, transactional_id)
-    if not allowed:
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return {each.topic: code for each in request.topics}
-    refused = {}
-    for each in request.topics:
-        name = context.engines.replicas.name_of(each.topic, context.version >= TOPIC_IDS)
-        if name is not None and not context.may(Operation.WRITE, TOPIC, name):
-            refused[each.topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    in_transaction = transactional_id is not None
+    by_id = context.version >= TOPIC_IDS
+    known = known_topics(context, WRITE, by_id)
+    refused: Refused = {}
+    for topic, partitions in request.topics:
+        if topic not in known and not ask_for_topic(context, WRITE, by_id, known, topic):
+            refused[topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        for _, records in partitions:
+            if records is not None and len(records) >= HEADER_SIZE and records[ATTRIBUTES] & TRANSACTIONAL:
+                in_transaction = True
+    # Records of a transaction need its transactional id, whose permission can be asked.
+    if in_transaction and (
+        transactional_id is None or not context.may(WRITE, TRANSACTIONAL_ID, transactional_id)
+    ):
+        return dict.fromkeys((topic for topic, _ in request.topics), TRANSACTION_FORBIDDEN)
     return refused
-
-
-def _is_transactional(records: memoryview | None) -> bool:
-    """Whether records that name no transactional id, whose permission could be asked, belong to a transaction."""
-    if records is None or len(records) < HEADER_SIZE:
-        return False
-    attributes: int = HEADER.unpack_from(records)[5]
-    return attributes & TRANSACTIONAL != 0
 
 
 def _verified(
     context: Context, request: ProduceRequest, verification: Verification, refused: Refused
 ) -> None:
     if context.connection.transport.is_closing():
-        return  # As if the request had been lost on the way.
+        return  # As if the request had been lost in transit.
     _serve(context, request, verification, refused)
     context.connection.unmute()
 
@@ -115,7 +117,7 @@ def _serve(
         for data in partitions:
             try:
                 if acks not in (-1, 0, 1):
-                    raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0 and 1")
+                    raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not -1, 0 or 1")
                 if topic in refused:
                     raise KafkaError(refused[topic], NO_PERMISSION)
                 partition = find(topic, data[0], by_id)
@@ -125,9 +127,11 @@ def _serve(
                 answers.append(_refusal(context, topic, data[0], by_id, error))
     if context.connection.served_all:
         # Wake waiting readers before replying to the writer.
-        context.engines.turn.hurry()
+        context.engines.turn.run_now()
     if acks == 0:
         _no_reply(context, replies)
+        if context.meter is not None:
+            context.meter.produced(replied=False)
     elif waits:
         _Waiting(context, replies, waits, request)
     else:
@@ -143,7 +147,7 @@ def _append(
     answers: list[PartitionReply],
 ) -> PartitionReply:
     if partition.topic in INTERNAL_TOPICS:
-        # What coordinators keep there is theirs: the next coordinator to load the partition would fail on a stray record.
+        # Only coordinators may write there: the next coordinator to load the partition would fail on a foreign record.
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request carries no records for this partition")
@@ -171,7 +175,7 @@ def _refusal(context: Context, topic: bytes, index: int, by_id: bool, error: Kaf
 
 
 def _no_reply(context: Context, replies: Replies) -> None:
-    """With acks=0 the only way to tell a producer that something went wrong is to cut it off."""
+    """With acks=0 the only way to signal an error to the producer is to close the connection."""
     for topic, partitions in replies:
         for reply in partitions:
             if reply.error_code:
@@ -190,7 +194,8 @@ def _encode(context: Context, replies: Replies) -> bytearray:
             {reply.current_leader[0] for _, answers in replies for reply in answers if reply.current_leader},
             context.connection.listener_name,
         )
-    return encode_reply(replies, context.version, context.correlation_id, 0, endpoints)
+    throttle_ms = 0 if context.meter is None else context.meter.produced()
+    return encode_reply(replies, context.version, context.correlation_id, throttle_ms, endpoints)
 
 
 class _Waiting:

@@ -3,7 +3,7 @@ in this package handles it, with the messages of the same name in `wire/messages
 
 A handler module has one of two functions:
 - `handle(context, request)` takes the decoded request and returns the response (or a whole reply frame), or a
-  coroutine that will; the connection serves nothing else until then.
+  coroutine or a promise that will; the connection serves nothing else until then.
 - `handle_frame(context, frame, position)` reads the frame itself and sends its own reply (Produce, Fetch, OffsetCommit).
 """
 
@@ -42,6 +42,9 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "end_txn": (26, 0, 5),
     "write_txn_markers": (27, 1, 1),
     "txn_offset_commit": (28, 0, 5),
+    "describe_acls": (29, 1, 3),
+    "create_acls": (30, 1, 3),
+    "delete_acls": (31, 1, 3),
     "describe_configs": (32, 1, 4),
     "alter_configs": (33, 0, 2),
     "describe_log_dirs": (35, 1, 4),
@@ -57,6 +60,8 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "alter_partition_reassignments": (45, 0, 1),
     "list_partition_reassignments": (46, 0, 0),
     "offset_delete": (47, 0, 0),
+    "describe_client_quotas": (48, 0, 1),
+    "alter_client_quotas": (49, 0, 1),
     "describe_user_scram_credentials": (50, 0, 0),
     "alter_user_scram_credentials": (51, 0, 0),
     "update_features": (57, 0, 2),
@@ -79,7 +84,7 @@ BETWEEN_BROKERS: dict[str, tuple[int, int, int]] = {
 
 
 class Api:
-    """A served API; its message classes and handler are there once `load` was called."""
+    """A served API; its message classes and handler are available after `load`."""
 
     __slots__ = (
         "handle",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from headrace.server.api.context import Context
 from headrace.server.api.group_client import client_of
+from headrace.server.coordinator.promise import Promise
 from headrace.server.security.operations import GROUP, Operation
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -17,9 +18,9 @@ from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-async def handle(context: Context, request: SyncGroupRequest) -> SyncGroupResponse:
+def handle(context: Context, request: SyncGroupRequest) -> SyncGroupResponse | Promise[SyncGroupResponse]:
     context.require(Operation.READ, GROUP, request.group_id)
     named = request.protocol_type is not None and request.protocol_name is not None
     if context.version >= FIRST_VERSION_WITH_PROTOCOL and not named:
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    return await context.engines.groups.sync(client_of(context), request)
+    return context.engines.groups.sync(client_of(context), request)

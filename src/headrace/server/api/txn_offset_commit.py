@@ -1,7 +1,7 @@
 """TxnOffsetCommit: offsets of a group as part of a transaction; they count when it commits.
 
 - The coordinator of the transaction is asked first, so that a late commit cannot land after its transaction.
-- A topic or partition that does not exist is refused for itself.
+- A topic or partition that does not exist gets its own error.
 
 - 2: leader epoch; COORDINATOR_LOAD_IN_PROGRESS, which older clients fail on, instead of COORDINATOR_NOT_AVAILABLE
 - 3: compact; member and generation are checked  - 4: TRANSACTION_ABORTABLE
@@ -90,7 +90,7 @@ async def _enlist(context: Context, request: TxnOffsetCommitRequest) -> None:
     if code in ASK_AGAIN:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if code is ErrorCode.PRODUCER_FENCED:
-        code = ErrorCode.INVALID_PRODUCER_EPOCH  # the word for it that clients of every age know
+        code = ErrorCode.INVALID_PRODUCER_EPOCH  # the error code that clients of every version know
     if code is ErrorCode.NONE and not partition.log.is_verified(producer_id, epoch, guard):
         code = ErrorCode.INVALID_TXN_STATE
     if code is ErrorCode.TRANSACTION_ABORTABLE and context.version < 4:

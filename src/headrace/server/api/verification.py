@@ -1,7 +1,7 @@
-"""Before the first write of a transaction to a partition, its coordinator is asked (KIP-890).
+"""Before a transaction first writes to a partition, its coordinator is asked (KIP-890).
 
-A client that names its partitions first (before Produce 12) is only verified; a newer one is enlisted by its write.
-What the coordinator said holds until a marker comes: the guard that was taken before asking tells.
+A client that names its partitions first (before Produce 12) is only verified; a newer one is enlisted by its write. The
+answer is valid until a marker is written; the guard taken before asking detects that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ASK_AGAIN = {
 
 
 class Verification:
-    """Of one produce request: which partitions need it, and what came of it."""
+    """Verifies one produce request: which partitions need it, and the coordinator's answers."""
 
     def __init__(self, engines: Engines, request: ProduceRequest, version: int) -> None:
         self._engines = engines
@@ -50,7 +50,7 @@ class Verification:
                     if records is not None:
                         self._look_at(partition, records)
                 except KafkaError:
-                    continue  # The append tells the client what is wrong with it.
+                    continue  # The append reports the error to the client.
 
     def _look_at(self, partition: Partition, records: memoryview) -> None:
         header = parse_header(records)
@@ -68,18 +68,18 @@ class Verification:
     def needed(self) -> bool:
         return bool(self._writes)
 
-    def settled_here(self) -> bool:
-        """Whether all is verified already, because the coordinator is this broker; else `start`."""
+    def verified_locally(self) -> bool:
+        """Verify at once if this broker is the coordinator; False when `start` is needed."""
         if self._version >= ENLISTED_BY_WRITING:
             return False
-        answers = self._engines.transactions.enlisting.verified_here(self._transactional_id, self._begin())
+        answers = self._engines.transactions.enlisting.verify_locally(self._transactional_id, self._begin())
         if answers is None:
             return False
         self._codes = answers
         return True
 
     def start(self, then: Callable[[], None], failed: Callable[[], None]) -> None:
-        """Ask, then call back on the loop; `failed` when that could not be done, for a reason that is logged."""
+        """Ask, then call `then` on the loop, or `failed` after an error, which is logged."""
         self._task = asyncio.get_running_loop().create_task(self._ask(then, failed))
 
     async def _ask(self, then: Callable[[], None], failed: Callable[[], None]) -> None:
@@ -93,7 +93,7 @@ class Verification:
             failed()
 
     def _begin(self) -> dict[tuple[int, int], list[TopicPartition]]:
-        """Take a guard for each write; the partitions to ask for, by producer."""
+        """Take a guard for each write; returns the partitions to ask about, by producer."""
         producers: dict[tuple[int, int], list[TopicPartition]] = {}
         self._guards.clear()
         for partition, header in self._writes.items():
@@ -110,7 +110,7 @@ class Verification:
         return producers
 
     def guard_for(self, partition: Partition) -> VerificationGuard | None:
-        """What to append with; the coordinator's refusal as the error this client understands."""
+        """The guard to append with; raises the coordinator's refusal as an error this client understands."""
         guard = self._guards.get(partition)
         if guard is None:
             return None

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: a coordinator, or an administrator who aborts a hanging transaction, ends it in partitions here."""
+"""WriteTxnMarkers: a coordinator, or an administrator aborting a hanging transaction, ends it in partitions led here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ async def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnM
 
 async def _write(context: Context, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
     partitions = [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
-    if context.may_on_cluster(Operation.ALTER) or context.may_on_cluster(Operation.CLUSTER_ACTION):
+    if context.may_on_cluster(Operation.ALTER, asked_for=False) or context.may_on_cluster(
+        Operation.CLUSTER_ACTION
+    ):
         codes = await context.engines.transactions.markers.write(
             marker.producer_id,
             marker.producer_epoch,

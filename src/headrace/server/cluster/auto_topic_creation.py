@@ -45,7 +45,7 @@ class AutoTopicCreation:
     async def _create(self, names: Sequence[str]) -> dict[str, ErrorCode]:
         cluster = self._cluster
         specs = [
-            internal_topic(name, cluster.config, cluster.lone)
+            internal_topic(name, cluster.config, cluster.standalone)
             if name in INTERNAL_TOPICS
             else CreatableTopic(name, -1, -1)
             for name in names

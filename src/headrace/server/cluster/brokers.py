@@ -28,18 +28,18 @@ class Arrival:
     stopped_cleanly: bool = True
 
 
-def register(image: MetadataImage, came: Sequence[Arrival], unclean: Unclean) -> list[Change]:
+def register(image: MetadataImage, arrivals: Sequence[Arrival], unclean: Unclean) -> list[Change]:
     """Brokers registered: they are alive from now on and may lead partitions that have no leader.
 
     A broker that has not kept its data leaves every ISR that has another member before it can be elected. One that did not stop
     cleanly continues as leader only in a new epoch.
     """
     changes: list[Change] = [
-        BrokerChanged(replace(each.broker, fenced=False, in_controlled_shutdown=False)) for each in came
+        BrokerChanged(replace(each.broker, fenced=False, in_controlled_shutdown=False)) for each in arrivals
     ]
-    ids = {each.broker.id for each in came}
-    lost = {each.broker.id for each in came if not each.kept_its_data}
-    unsure = lost | {each.broker.id for each in came if not each.stopped_cleanly}
+    ids = {each.broker.id for each in arrivals}
+    lost = {each.broker.id for each in arrivals if not each.kept_its_data}
+    unsure = lost | {each.broker.id for each in arrivals if not each.stopped_cleanly}
     active = _active(image) | ids
     edits = PartitionEdits()
     for topic in image.topics.values():
@@ -112,7 +112,7 @@ def begin_shutdown(image: MetadataImage, broker_id: int, unclean: Unclean) -> Ou
     return Outcome(remaining, changes + edits.changes())
 
 
-def relieve(image: MetadataImage, full: Set[int]) -> list[Change]:
+def move_off_full_disks(image: MetadataImage, full: Set[int]) -> list[Change]:
     """Brokers have full disks: members of the ISR with room lead instead, and the full ones leave the ISR.
 
     Where no member with room is alive, nothing changes: all have what is committed, and one of them has to lead.

@@ -121,7 +121,7 @@ class Controller:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def step_down(self) -> None:
-        """Write nothing more, and fail those who wait with NOT_CONTROLLER."""
+        """Write nothing more, and fail waiting callers with NOT_CONTROLLER."""
         if self._state is ControllerState.STEPPED_DOWN:
             return
         self._state = ControllerState.STEPPED_DOWN
@@ -144,7 +144,9 @@ class Controller:
         outcome = decision(now)
         if now.full:
             # Whatever was decided, a broker without room leads nothing that another could lead.
-            outcome = outcome.followed_by(brokers.relieve(now.after(outcome.changes).image, now.full))
+            outcome = outcome.followed_by(
+                brokers.move_off_full_disks(now.after(outcome.changes).image, now.full)
+            )
         if not validate_only:
             self._writer.append(outcome.changes)
         # Even a result without changes may rest on changes that are not in the store yet.

@@ -8,22 +8,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headrace.server.cluster import (
+    acls,
     brokers,
     config_changes,
     features,
     leaders,
     partitions,
+    quota_changes,
     reassignments,
     scram,
     tokens,
     topics,
 )
+from headrace.server.cluster.acls import Created, Removed
 from headrace.server.cluster.changes import ProducerIdsAllocated
 from headrace.server.cluster.config_changes import ConfigOp, Errors
 from headrace.server.cluster.image import ConfigResource, DelegationToken
 from headrace.server.cluster.outcome import Outcome
+from headrace.server.cluster.quota_changes import Alteration
 from headrace.server.cluster.situation import Decision, Situation
 from headrace.server.cluster.topics import CreatedTopic
+from headrace.server.security.acls import Acl, AclFilter
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from headrace.wire.messages.alter_partition_reassignments import (
@@ -69,6 +74,10 @@ def _with_leaders_allowed(now: Situation, outcome: Outcome[Errors]) -> Outcome[E
     return outcome.followed_by(leaders.elect_uncleanly(after.image, after.unclean))
 
 
+def alter_client_quotas(requested: Sequence[Alteration]) -> Decision[list[KafkaError | None]]:
+    return lambda now: quota_changes.alter_quotas(now.image, requested)
+
+
 def alter_partition(request: AlterPartitionRequest) -> Decision[AlterPartitionResponse]:
     return lambda now: partitions.alter_partition(now.image, request, now.unclean, now.full)
 
@@ -85,6 +94,14 @@ def alter_reassignments(
 
 def update_features(request: UpdateFeaturesRequest) -> Decision[None]:
     return lambda now: features.update_features(now.image, request)
+
+
+def create_acls(wanted: Sequence[Acl]) -> Decision[Created]:
+    return lambda now: acls.create_acls(now.image, wanted)
+
+
+def delete_acls(filters: Sequence[AclFilter]) -> Decision[Removed]:
+    return lambda now: acls.delete_acls(now.image, filters)
 
 
 def alter_scram(request: AlterUserScramCredentialsRequest) -> Decision[scram.Errors]:
@@ -124,7 +141,7 @@ def allocate_producer_ids(broker_id: int, broker_epoch: int) -> Decision[tuple[i
     def decide(now: Situation) -> Outcome[tuple[int, int]]:
         broker = now.image.brokers.get(broker_id)
         if broker is None or broker.epoch != broker_epoch:
-            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} has registered anew.")
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} has registered again.")
         first = now.image.next_producer_id
         return Outcome((first, PRODUCER_ID_BLOCK), [ProducerIdsAllocated(first + PRODUCER_ID_BLOCK)])
 

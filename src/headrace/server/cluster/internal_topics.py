@@ -10,11 +10,11 @@ TRANSACTION_STATE = "__transaction_state"
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 
 
-def internal_topic(name: str, config: BrokerConfig, lone: bool) -> CreatableTopic:
+def internal_topic(name: str, config: BrokerConfig, standalone: bool) -> CreatableTopic:
     """How to create an internal topic.
 
-    A lone broker keeps one replica. In a cluster the replication factor is the configured one, and creating the topic fails until
-    there are enough brokers, so that no offset ever has fewer replicas.
+    A standalone broker keeps one replica. In a cluster the replication factor is the configured one, and creating the topic
+    fails until there are enough brokers, so that no offset ever has fewer replicas.
     """
     if name == CONSUMER_OFFSETS:
         partitions = config.integer("offsets.topic.num.partitions")
@@ -27,7 +27,7 @@ def internal_topic(name: str, config: BrokerConfig, lone: bool) -> CreatableTopi
     elif name == TRANSACTION_STATE:
         partitions = config.integer("transaction.state.log.num.partitions")
         factor = config.integer("transaction.state.log.replication.factor")
-        in_sync = 1 if lone else config.integer("transaction.state.log.min.isr")
+        in_sync = 1 if standalone else config.integer("transaction.state.log.min.isr")
         settings = {
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
@@ -38,4 +38,4 @@ def internal_topic(name: str, config: BrokerConfig, lone: bool) -> CreatableTopi
     else:
         raise ValueError(f"{name} is not an internal topic")
     configs = [CreatableTopicConfig(key, value) for key, value in settings.items()]
-    return CreatableTopic(name, partitions, 1 if lone else factor, configs=configs)
+    return CreatableTopic(name, partitions, 1 if standalone else factor, configs=configs)

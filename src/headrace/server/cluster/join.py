@@ -46,11 +46,14 @@ async def _open_store(config: BrokerConfig, clock: Clock) -> tuple[Store, CloseS
     if ensemble:
         try:
             from headrace.server.cluster.zookeeper import ZooKeeperStore
+            from headrace.server.cluster.zookeeper_access import ZooKeeperAccess
         except ImportError:
             raise StoreError("zookeeper.connect needs kazoo: pip install 'headrace[zookeeper]'.") from None
         patience = config.value("zookeeper.connection.timeout.ms")
         connection_timeout = patience / 1000 if isinstance(patience, int) else None
-        return await ZooKeeperStore.open(ensemble, session_timeout, connection_timeout, clock), None
+        access = ZooKeeperAccess.of(config)
+        store = await ZooKeeperStore.open(ensemble, session_timeout, connection_timeout, clock, access)
+        return store, None
     socket = config.string("headrace.store")
     if socket:
         from headrace.server.cluster.remote import RemoteStore

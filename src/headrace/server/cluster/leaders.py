@@ -100,16 +100,16 @@ def balance_leaders(
 ) -> list[Change]:
     """Give leadership back to each preferred leader that has lost more than the tolerated share of it and whose disk is not `full`."""
     preferred: Counter[int] = Counter()
-    astray: dict[int, list[tuple[Topic, int]]] = {}
+    misplaced: dict[int, list[tuple[Topic, int]]] = {}
     for topic in image.topics.values():
         for index, partition in enumerate(topic.partitions):
             first = partition.replicas[0]
             preferred[first] += 1
             able = image.active(first) and first in partition.isr and first not in full
             if partition.leader != first and able:
-                astray.setdefault(first, []).append((topic, index))
+                misplaced.setdefault(first, []).append((topic, index))
     edits = PartitionEdits()
-    for broker_id, partitions in astray.items():
+    for broker_id, partitions in misplaced.items():
         if 100 * len(partitions) > tolerated_percentage * preferred[broker_id]:
             for topic, index in partitions:
                 state = next_state(topic.partitions[index], image.active, election=Election.PREFERRED)

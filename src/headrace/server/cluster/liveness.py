@@ -43,7 +43,7 @@ def reconcile(image: MetadataImage, registered: Registered, unclean: brokers.Unc
         image = apply_changes(image, image.offset, made)
 
     note(brokers.fence(image, _gone(image, registered), unclean))
-    note(brokers.register(image, _came(image, registered), unclean))
+    note(brokers.register(image, _arrivals(image, registered), unclean))
     for broker_id, (_, registration) in registered.items():
         if registration.stopping and not image.brokers[broker_id].in_controlled_shutdown:
             outcome = brokers.begin_shutdown(image, broker_id, unclean)
@@ -65,20 +65,20 @@ def _gone(image: MetadataImage, registered: Registered) -> list[int]:
     return gone
 
 
-def _came(image: MetadataImage, registered: Registered) -> list[brokers.Arrival]:
+def _arrivals(image: MetadataImage, registered: Registered) -> list[brokers.Arrival]:
     """Brokers that registered since `image`."""
-    came = []
+    arrivals = []
     for broker_id, (epoch, registration) in registered.items():
         known = image.brokers.get(broker_id)
         if known is None or known.fenced or known.epoch != epoch:
             log.info("broker %d registered, epoch %d", broker_id, epoch)
             # Data from before the last known registration is an old copy, restored in place of lost data.
             old_copy = known is not None and 0 <= registration.previous_epoch < known.epoch
-            came.append(
+            arrivals.append(
                 brokers.Arrival(
                     registration.broker(epoch),
                     registration.kept_its_data and not old_copy,
                     registration.stopped_cleanly,
                 )
             )
-    return came
+    return arrivals

@@ -80,7 +80,7 @@ class ClusterNode:
         self.image = MetadataImage()
         self.config = config
         """This broker's settings, including those changed while it runs."""
-        self.lone = close_store is not None
+        self.standalone = close_store is not None
         """No other broker can ever join: the store is in this process."""
         self.controller: Controller | None = None
         """The controller, while this broker is it."""
@@ -114,7 +114,7 @@ class ClusterNode:
                 await self._enter()
                 break
             except (UnavailableError, SessionExpiredError) as error:
-                if self.lone:
+                if self.standalone:
                     raise
                 log.warning("broker %d waits for the store of its cluster: %s", self.broker_id, error)
                 self.registrar.before_another_start()

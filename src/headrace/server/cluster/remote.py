@@ -90,7 +90,7 @@ class RemoteStore:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._hang_up()
+        self._disconnect()
         self._notify(SessionState.CLOSED)
 
     # -- the connection
@@ -101,7 +101,7 @@ class RemoteStore:
             hello = await read_frame(reader)
         except (asyncio.IncompleteReadError, OSError) as error:
             writer.close()
-            raise ConnectionError("the supervisor hung up") from error
+            raise ConnectionError("the supervisor closed the connection") from error
         self._session_id = hello["session"]
         self._writer = writer
         return reader
@@ -111,7 +111,7 @@ class RemoteStore:
             with contextlib.suppress(asyncio.IncompleteReadError, OSError):
                 while True:
                     self._receive(await read_frame(reader))
-            self._hang_up()
+            self._disconnect()
             self._notify(SessionState.SUSPENDED)
             reader = await self._connect_again()
             # The supervisor ended the old session when the connection went.
@@ -125,7 +125,7 @@ class RemoteStore:
             except OSError:
                 await self._clock.sleep(RETRY_SECONDS)
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -133,7 +133,7 @@ class RemoteStore:
         pending, self._pending = self._pending, {}
         for future in pending.values():
             if not future.done():
-                future.set_exception(UnavailableError("The store of this machine went away."))
+                future.set_exception(UnavailableError("The connection to this machine's store ended."))
 
     async def _ping(self) -> None:
         while True:
@@ -144,7 +144,7 @@ class RemoteStore:
     async def _ask(self, frame: Frame, watch: Watch | None = None) -> Any:
         # The connection may have ended before the reading task notices.
         if self._writer is None or self._writer.is_closing():
-            raise UnavailableError("The store of this machine is away.")
+            raise UnavailableError("This machine's store is unavailable.")
         number = next(self._numbers)
         frame["i"] = number
         if watch is not None:

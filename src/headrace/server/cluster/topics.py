@@ -58,7 +58,7 @@ def create_topics(
 ) -> Outcome[list[CreatedTopic]]:
     """Each topic succeeds or fails by itself; those that succeed are created together."""
     names = [topic.name for topic in requested]
-    by_likeness = {_likeness(name): name for name in image.topics}
+    by_collision_key = {_collision_key(name): name for name in image.topics}
     load = Load(image)
     results: list[CreatedTopic] = []
     changes: list[Change] = []
@@ -68,7 +68,7 @@ def create_topics(
             if names.count(spec.name) > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             load.next_topic()
-            topic, configs = _create(image, config, spec, by_likeness, load)
+            topic, configs = _create(image, config, spec, by_collision_key, load)
             partitions += len(topic.partitions)
             if partitions > MAX_PARTITIONS_PER_REQUEST:
                 raise KafkaError(
@@ -77,7 +77,7 @@ def create_topics(
         except KafkaError as error:
             results.append(CreatedTopic(spec.name, error))
             continue
-        by_likeness[_likeness(spec.name)] = spec.name
+        by_collision_key[_collision_key(spec.name)] = spec.name
         changes.append(TopicCreated(topic))
         if configs:
             changes.append(ConfigsChanged(ConfigResource(ResourceType.TOPIC, spec.name), configs))
@@ -85,7 +85,7 @@ def create_topics(
     return Outcome(results, changes)
 
 
-def _likeness(name: str) -> str:
+def _collision_key(name: str) -> str:
     """Topics with the same result cannot both exist: metrics turn '.' into '_'."""
     return name.replace(".", "_")
 
@@ -94,13 +94,13 @@ def _create(
     image: MetadataImage,
     config: BrokerConfig,
     spec: CreatableTopic,
-    by_likeness: Mapping[str, str],
+    by_collision_key: Mapping[str, str],
     load: Load,
 ) -> tuple[Topic, dict[str, str]]:
     check_topic_name(spec.name)
     if spec.name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{spec.name}' already exists.")
-    alike = by_likeness.get(_likeness(spec.name))
+    alike = by_collision_key.get(_collision_key(spec.name))
     if alike is not None:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{spec.name}' collides with existing topic: {alike}"

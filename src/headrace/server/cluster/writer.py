@@ -57,7 +57,7 @@ class SequenceWriter:
         return self._head.offset
 
     def close(self) -> None:
-        """Write nothing more, and fail those who wait with NOT_CONTROLLER."""
+        """Write nothing more, and fail waiting callers with NOT_CONTROLLER."""
         self._closed = True
         self._queue.clear()
         for _, future in self._waiting:

@@ -19,6 +19,8 @@ from typing import Any
 
 from kazoo import exceptions
 from kazoo.client import KazooClient, KazooState
+from kazoo.protocol.states import KeeperState
+from kazoo.security import CREATOR_ALL_ACL
 
 from headrace.clock import Clock
 from headrace.server.cluster.kazoo_client import FirstConnection, kazoo_logger, make_client
@@ -40,6 +42,7 @@ from headrace.server.cluster.store import (
     Watch,
 )
 from headrace.server.cluster.watchdog import Watchdog
+from headrace.server.cluster.zookeeper_access import OPEN, ZooKeeperAccess
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +63,12 @@ _STATES = {
 }
 
 
+NO_PERMISSION = (
+    "ZooKeeper refuses access to the cluster's nodes: they belong to another login; set headrace.zookeeper.user and "
+    "headrace.zookeeper.password (or the client certificate) to those with which the cluster was made."
+)
+
+
 class _State(enum.Enum):
     RUNNING = "running"
     """The client has a session, or is trying to get one."""
@@ -71,8 +80,9 @@ class _State(enum.Enum):
 class ZooKeeperStore:
     """A session with ZooKeeper. Make one with `open`."""
 
-    def __init__(self, hosts: str, session_timeout: float, clock: Clock) -> None:
+    def __init__(self, hosts: str, session_timeout: float, clock: Clock, access: ZooKeeperAccess) -> None:
         self._hosts = hosts
+        self._access = access
         self._session_timeout = session_timeout
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -82,23 +92,31 @@ class ZooKeeperStore:
         """Calls that kazoo has not completed yet."""
         self._logger = kazoo_logger()
         self._state = _State.RUNNING
+        self._login_refused = False
         self._client = self._make_client()
         self._replacing: asyncio.Task[None] | None = None
         self._watchdog = Watchdog(session_timeout * 2 / 3, clock, self._give_up)
 
     @classmethod
     async def open(
-        cls, hosts: str, session_timeout: float, connection_timeout: float | None, clock: Clock
+        cls,
+        hosts: str,
+        session_timeout: float,
+        connection_timeout: float | None,
+        clock: Clock,
+        access: ZooKeeperAccess = OPEN,
     ) -> ZooKeeperStore:
         """Connect, however long that takes; with a `connection_timeout`, StoreError when no server replies in time."""
         try:
-            store = cls(hosts, session_timeout, clock)
+            store = cls(hosts, session_timeout, clock, access)
         except ValueError as error:
             raise StoreError(
                 f"zookeeper.connect is {hosts}, which is not HOST:PORT[,HOST:PORT...][/CHROOT]: {error}."
             ) from None
         try:
             await store._connect(connection_timeout)
+            if access.owns_nodes:
+                await store._own("/")
         except BaseException:
             store._abandon()
             raise
@@ -117,6 +135,11 @@ class ZooKeeperStore:
         self._client.start_async()
         patience = FIRST_WARNING_SECONDS
         while True:
+            if self._login_refused:
+                raise StoreError(
+                    f"ZooKeeper at {self._hosts} refused the login of {self._access.user}; correct "
+                    "headrace.zookeeper.user and headrace.zookeeper.password."
+                )
             left = deadline - self._clock.monotonic()
             try:
                 await self._clock.wait_for(connected.wait(), max(min(patience, left), 0.0))
@@ -142,15 +165,37 @@ class ZooKeeperStore:
         self._logger.removeFilter(first)
         self._listeners.pop(0)
 
+    async def _own(self, path: str) -> None:
+        """Close a node that is open to everybody, and those below it: the cluster may be older than its login."""
+        try:
+            acl, stat = await self._call(self._client.get_acls_async, path)
+            if any(entry.id.scheme == "world" for entry in acl):
+                await self._call(self._client.set_acls_async, path, CREATOR_ALL_ACL, stat.aversion)
+            names = await self._call(self._client.get_children_async, path)
+        except (exceptions.NoNodeError, exceptions.BadVersionError):
+            return  # It is gone, or another broker does the same.
+        for name in names:
+            if path != "/" or name != "zookeeper":  # ZooKeeper's own.
+                await self._own(f"{path.rstrip('/')}/{name}")
+
     def _make_client(self) -> KazooClient:
         client = make_client(
             self._hosts,
             self._session_timeout,
+            self._access,
             self._logger,
             lambda reason: self._to_loop(lambda: self._thread_ended(client, reason)),
         )
-        client.add_listener(lambda state: self._to_loop(lambda: self._state_changed(client, _STATES[state])))
+        client.add_listener(lambda state: self._heard(client, state))
         return client
+
+    def _heard(self, client: KazooClient, state: str) -> None:
+        """From kazoo's thread, which passes on to another state at once."""
+        if client.client_state == KeeperState.AUTH_FAILED:
+            self._login_refused = True
+        elif state == KazooState.CONNECTED:
+            self._login_refused = False
+        self._to_loop(lambda: self._state_changed(client, _STATES[state]))
 
     @property
     def session_id(self) -> int:
@@ -193,6 +238,8 @@ class ZooKeeperStore:
             conflict = _CONFLICTS.get(type(outcome))
             if conflict is not None:
                 raise conflict(index, ops[index].path)
+        if any(isinstance(outcome, exceptions.NoAuthError) for outcome in outcomes):
+            raise StoreError(NO_PERMISSION)
         failed = next((outcome for outcome in outcomes if isinstance(outcome, Exception)), None)
         if failed is not None:
             raise StoreError(f"ZooKeeper refused a transaction: {failed!r}")
@@ -272,7 +319,10 @@ class ZooKeeperStore:
         if client is not self._client or self._state is not _State.RUNNING:
             return
         log.error(
-            "a thread of kazoo ended (%s); giving up the session with ZooKeeper and beginning another", reason
+            "%s; giving up the session with ZooKeeper and beginning another",
+            f"ZooKeeper refused the login of {self._access.user}"
+            if self._login_refused
+            else f"a thread of kazoo ended ({reason})",
         )
         self._state = _State.ENDED
         self._notify(SessionState.EXPIRED)
@@ -300,6 +350,8 @@ class ZooKeeperStore:
 
     async def _replace_client(self) -> None:
         """Close the old session first, so that no event of it arrives after those of the new one."""
+        if self._login_refused:
+            await self._clock.sleep(RETRY_SECONDS)
         while True:
             await asyncio.to_thread(_shut_down, self._client)
             self._client = self._make_client()
@@ -318,7 +370,7 @@ def _shut_down(client: KazooClient) -> None:
     try:
         client.stop()
         client.close()
-    except Exception as error:  # kazoo raises various exceptions for a client that never started.
+    except Exception as error:  # kazoo raises a plain Exception for a client that never started.
         log.warning("a session with ZooKeeper could not be closed (%r); it ends when it expires", error)
 
 
@@ -329,6 +381,8 @@ def _stat(stat: Any) -> Stat:
 def _translate(error: BaseException) -> BaseException:
     if isinstance(error, exceptions.SessionExpiredError):
         return SessionExpiredError("The session with ZooKeeper expired.")
+    if isinstance(error, exceptions.NoAuthError):
+        return StoreError(NO_PERMISSION)
     if isinstance(
         error,
         exceptions.ConnectionLoss

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from headrace.server.config.authorization import check_authorization, remarks
 from headrace.server.config.broker_table import BROKER_SETTINGS, DYNAMIC_ONLY
 from headrace.server.config.definition import ConfigError, Setting, Value
 from headrace.server.config.group_bounds import check_group_times
@@ -125,6 +126,7 @@ class BrokerConfig:
             warnings.append(f"{place}: {said}" if place else said)
         if idle := list(inert_settings(static)):
             warnings.append(without_effect(idle))
+        notices += remarks(static)
         config = cls(static=static, notices=tuple(notices), warnings=tuple(warnings))
         config._check()
         return config
@@ -291,6 +293,7 @@ class BrokerConfig:
         if not self.log_dirs:
             raise ConfigError("At least one log directory must be defined via log.dirs or log.dir.")
         self._check_listeners()
+        check_authorization(self)
         self.check_dynamic()
         if self.integer("replica.fetch.wait.max.ms") > self.integer("replica.socket.timeout.ms"):
             raise ConfigError("replica.socket.timeout.ms must be at least replica.fetch.wait.max.ms.")

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from headrace.server.config.definition import ConfigError
 
 ONE_LOOP = "one event loop serves all connections; run more brokers (`--brokers N`) to use more cores"
-NO_QUOTAS = "client and controller quotas are not offered"
 NO_REMOTE = "there is no remote (tiered) storage"
 NO_SECURITY = "this version has no TLS, SASL or ACLs yet"
 
@@ -36,12 +35,6 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
     "a replication throttle counts bytes as a debt that is paid off at its rate, without windows": (
         "replication.quota.window.num",
         "replication.quota.window.size.seconds",
-    ),
-    NO_QUOTAS: (
-        "quota.window.num",
-        "quota.window.size.seconds",
-        "controller.quota.window.num",
-        "controller.quota.window.size.seconds",
     ),
     NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
     "the Kerberos library renews tickets from the keytab by itself": (
@@ -131,19 +124,13 @@ class Refusal:
 
 
 _OPEN_TO_ALL = (
-    f"{NO_SECURITY}, so whoever reaches the broker may do everything; "
+    f"{NO_SECURITY}, so anyone who can reach the broker may do everything; "
     "remove the setting and keep the broker on loopback or a private network."
 )
-_OPEN_ZOOKEEPER = "the connection to ZooKeeper has no TLS, login or ACLs yet; remove the setting and keep the ensemble on a private network."
 
 REFUSED: Mapping[str, Refusal] = {
-    "authorizer.class.name": Refusal(("",), _OPEN_TO_ALL),
-    "super.users": Refusal(("",), _OPEN_TO_ALL),
-    "allow.everyone.if.no.acl.found": Refusal(("true",), _OPEN_TO_ALL),
     "ssl.client.auth": Refusal(("none",), _OPEN_TO_ALL),
     "security.inter.broker.protocol": Refusal(("PLAINTEXT",), _OPEN_TO_ALL),
-    "zookeeper.set.acl": Refusal(("false",), _OPEN_ZOOKEEPER),
-    "zookeeper.ssl.client.enable": Refusal(("false",), _OPEN_ZOOKEEPER),
     "remote.log.storage.system.enable": Refusal(
         ("false",), f"{NO_REMOTE}; remove the setting and keep all segments on local disks."
     ),

@@ -1,4 +1,4 @@
-"""Every topic setting of Kafka 4.1, one row each: name, type, default, meaning, check."""
+"""Every topic setting of Kafka 4.3, one row each: name, type, default, meaning, check."""
 
 # One row per setting, however long, so that it reads as a table.
 

@@ -29,11 +29,15 @@ class LeaderLog:
     def high_watermark(self) -> int:
         return self._partition.log.high_watermark
 
+    @property
+    def largest_batch(self) -> int:
+        return self._partition.log.config.max_message_bytes
+
     def append(self, batch: bytearray) -> int:
         return self._partition.append(memoryview(batch), AppendOrigin.COORDINATOR, acks=-1).last_offset
 
     async def read(self, offset: int, max_bytes: int) -> bytes | bytearray:
-        """In a thread: a log that is loaded has seldom been read lately."""
+        """In a thread: the log is rarely in the page cache when it is loaded."""
         log = self._partition.log
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._disk, lambda: log.read(offset, max_bytes).read())

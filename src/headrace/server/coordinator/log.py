@@ -9,7 +9,7 @@ from headrace.wire.errors import ErrorCode
 
 
 class CoordinatorLog(Protocol):
-    """The led partition. Every method raises KafkaError when it cannot do what it says."""
+    """The led partition. Every method raises KafkaError when it fails."""
 
     @property
     def start_offset(self) -> int: ...
@@ -22,6 +22,11 @@ class CoordinatorLog(Protocol):
     @property
     def high_watermark(self) -> int:
         """Everything below it is on every in-sync replica."""
+        ...
+
+    @property
+    def largest_batch(self) -> int:
+        """In bytes; a larger one is refused."""
         ...
 
     def append(self, batch: bytearray) -> int:

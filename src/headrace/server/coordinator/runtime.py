@@ -15,6 +15,7 @@ from headrace.clock import Clock
 from headrace.server.coordinator.log import CoordinatorLog
 from headrace.server.coordinator.shard import S, Shard
 from headrace.server.coordinator.write import R
+from headrace.server.replica.turn import Turn
 from headrace.wire.batch import NO_PRODUCER_ID, iterate_batches
 from headrace.wire.codec import WireError
 from headrace.wire.compression import Codec
@@ -35,12 +36,14 @@ class CoordinatorRuntime(Generic[S, R]):
         topic: str,
         new_state: Callable[[Shard[S, R]], S],
         clock: Clock,
+        turn: Turn,
         commit_timeout_ms: int,
         codec: Codec = Codec.NONE,
     ) -> None:
         self.topic = topic
         self._new_state = new_state
         self._clock = clock
+        self._turn = turn
         self._commit_timeout_ms = commit_timeout_ms
         self._codec = codec
         self._shards: dict[int, Shard[S, R]] = {}
@@ -50,7 +53,7 @@ class CoordinatorRuntime(Generic[S, R]):
         """This broker has become leader, or leader again in a newer epoch: replay from the log."""
         self.resign(partition)
         shard: Shard[S, R] = Shard(
-            f"{self.topic}-{partition}", log, self._clock, self._commit_timeout_ms, self._codec
+            f"{self.topic}-{partition}", log, self._clock, self._turn, self._commit_timeout_ms, self._codec
         )
         self._shards[partition] = shard
         if log.start_offset == log.end_offset:
@@ -86,14 +89,18 @@ class CoordinatorRuntime(Generic[S, R]):
         return shard
 
     def shards(self) -> Iterator[Shard[S, R]]:
-        """Every shard led here; COORDINATOR_LOAD_IN_PROGRESS if one is not loaded yet."""
+        """Every shard led here, with nothing of it in an open batch; COORDINATOR_LOAD_IN_PROGRESS if one is not loaded
+        yet."""
         for partition in list(self._shards):
-            yield self.shard(partition)
+            shard = self.shard(partition)
+            shard.flush()
+            yield shard
 
     def loaded(self) -> Iterator[Shard[S, R]]:
-        """The shards that are loaded; the others learn of a change when they are. The caller may wait in between."""
+        """The same for those that are loaded; the others learn of a change when they are. The caller may wait in between."""
         for partition, shard in list(self._shards.items()):
             if partition not in self._loads and self._shards.get(partition) is shard:
+                shard.flush()
                 yield shard
 
     def _is_load(self, partition: int, task: asyncio.Task[None]) -> bool:

@@ -14,7 +14,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(slots=True, frozen=True)
 class Write(Generic[R, T_co]):
-    """What an operation on the state yields. The records go into the log as one batch, or not at all."""
+    """The result of an operation on the state. The records are appended as one batch, or not at all."""
 
     records: Sequence[R]
     reply: T_co
@@ -29,7 +29,7 @@ def already_applied() -> None:
 
 
 class StateMachine(Protocol[R]):
-    """The state of one shard: a pure function of the records replayed, plus what needs no surviving."""
+    """The state of one shard: a pure function of the records replayed, plus what need not survive a restart."""
 
     def encode(self, record: R) -> tuple[bytes | bytearray, bytes | bytearray | None]: ...
 
@@ -46,7 +46,7 @@ class StateMachine(Protocol[R]):
         ...
 
     def unloaded(self) -> None:
-        """Leadership has gone: every request that still waits must be answered."""
+        """Leadership has moved: every waiting request must be answered."""
         ...
 
 
@@ -64,6 +64,6 @@ _CLIENT_ERRORS = {
 
 
 def client_error(error: KafkaError) -> KafkaError:
-    """A failure to append, in the words that make a client do the right thing: retry, or look elsewhere."""
+    """The error code for a failed append that makes the client retry or look for the new coordinator."""
     code = _CLIENT_ERRORS.get(error.code)
     return error if code is None else KafkaError(code, error.message)

@@ -41,7 +41,7 @@ def _kind(group: Group) -> str:
 
 
 def describe_classic(state: GroupState, group_id: str, version: int) -> DescribedGroup:
-    """A group that is not there is Dead, which newer versions say with an error as well."""
+    """A group that does not exist is Dead; newer versions also get an error."""
     group = state.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
         described = DescribedGroup(group_id=group_id, group_state="Dead")
@@ -71,7 +71,7 @@ def describe_classic(state: GroupState, group_id: str, version: int) -> Describe
 
 
 def delete_group(state: GroupState, group_id: str) -> Write[GroupRecord, DeletableGroupResult]:
-    """The group with all its offsets, if nobody is in it."""
+    """Delete the group with all its offsets, if it has no members."""
     group = state.group(group_id)
     group.validate_delete()
     records = [*all_offset_tombstones(state, group_id), *group.tombstones()]

@@ -17,13 +17,19 @@ from headrace.server.groups.config import GroupConfig
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.replicas import Replicas
+from headrace.server.replica.turn import Turn
 
 
 def attach_groups(
-    config: BrokerConfig, clock: Clock, cluster: ClusterNode, replicas: Replicas, disk: Executor
+    config: BrokerConfig,
+    clock: Clock,
+    cluster: ClusterNode,
+    replicas: Replicas,
+    disk: Executor,
+    turn: Turn,
 ) -> GroupCoordinator:
     view = ClusterView(cluster.image)
-    groups = GroupCoordinator(GroupConfig.of(config), clock, view)
+    groups = GroupCoordinator(GroupConfig.of(config), clock, view, turn)
 
     def changed(old: MetadataImage, new: MetadataImage, changes: Sequence[Change]) -> None:
         view.changed(old, new, changes)

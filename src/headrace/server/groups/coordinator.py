@@ -1,14 +1,13 @@
 """The group coordinator of a broker: finds the shard of a group and runs the operation on it.
 
-Every method either returns the answer, raises the KafkaError to answer with, or returns a future that ends
-in one of the two. A request that is still waiting when its partition moves gets NOT_COORDINATOR.
+Every method either returns the answer, raises the KafkaError to answer with, or returns a promise of one
+of the two. A request that is still waiting when its partition moves gets NOT_COORDINATOR.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -16,6 +15,7 @@ from headrace.clock import Clock
 from headrace.server.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.server.coordinator.log import CoordinatorLog
 from headrace.server.coordinator.partitioning import partition_for
+from headrace.server.coordinator.promise import Promise
 from headrace.server.coordinator.runtime import CoordinatorRuntime
 from headrace.server.coordinator.shard import Shard
 from headrace.server.coordinator.write import Write
@@ -34,10 +34,12 @@ from headrace.server.groups.consumer.group import ConsumerGroup
 from headrace.server.groups.offsets import commit as offset_commit
 from headrace.server.groups.offsets import delete as offset_delete
 from headrace.server.groups.offsets import fetch as offset_fetch
+from headrace.server.groups.offsets.commit import PreparedCommit, StoringCommit
 from headrace.server.groups.records import GroupRecord
 from headrace.server.groups.resume import resume
 from headrace.server.groups.state import Group, GroupState
 from headrace.server.groups.topics import Topics
+from headrace.server.replica.turn import Turn
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from headrace.wire.messages.consumer_group_heartbeat import (
@@ -54,7 +56,7 @@ from headrace.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDele
 from headrace.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from headrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from headrace.wire.offset_commit import Commit, TopicResult
+from headrace.wire.offset_commit import Commit
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +65,7 @@ T = TypeVar("T")
 
 
 class GroupCoordinator:
-    def __init__(self, config: GroupConfig, clock: Clock, topics: Topics) -> None:
+    def __init__(self, config: GroupConfig, clock: Clock, topics: Topics, turn: Turn) -> None:
         self.config = config
         self._clock = clock
         self._topics = topics
@@ -71,6 +73,7 @@ class GroupCoordinator:
             CONSUMER_OFFSETS,
             self._new_state,
             clock,
+            turn,
             config.offsets_commit_timeout_ms,
             config.offsets_topic_codec,
         )
@@ -95,7 +98,6 @@ class GroupCoordinator:
     def topics_deleted(self, names: Collection[str]) -> None:
         """Offsets go with their topic."""
         for shard in self._runtime.loaded():
-            shard.flush()
             for write in offset_delete.delete_topics(shard.state, names):
                 shard.perform(partial(_as_it_is, write), _log_failure)
 
@@ -104,7 +106,10 @@ class GroupCoordinator:
         return partition_for(group_id, count)
 
     def _shard(self, group_id: str) -> GroupShard:
-        return self._runtime.shard(self.partition_for(group_id))
+        """Loaded, and its state as the last operation on the group left it."""
+        shard = self._runtime.shard(self.partition_for(group_id))
+        shard.settle(group_id)
+        return shard
 
     def _member_shard(self, group_id: str) -> GroupShard:
         """The same for requests of members, whose groups must have a name."""
@@ -114,7 +119,7 @@ class GroupCoordinator:
 
     # The classic protocol
 
-    def join(self, client: Client, request: JoinGroupRequest) -> asyncio.Future[JoinGroupResponse]:
+    def join(self, client: Client, request: JoinGroupRequest) -> Promise[JoinGroupResponse]:
         shard = self._member_shard(request.group_id)
         config = self.config
         if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
@@ -125,8 +130,8 @@ class GroupCoordinator:
                 f"{config.max_session_timeout_ms} of the broker.",
             )
         state = shard.state
-        future: asyncio.Future[JoinGroupResponse] = asyncio.get_running_loop().create_future()
-        respond = _responder(future)
+        promise: Promise[JoinGroupResponse] = Promise()
+        respond = promise.set_result
 
         def operation() -> Write[GroupRecord, None]:
             group = state.groups.get(request.group_id)
@@ -134,14 +139,18 @@ class GroupCoordinator:
                 return classic_members.join(state, client, group, request, respond)
             return classic_join.join(state, client, request, respond)
 
-        shard.perform(operation, _failing(future))
-        return future
+        def done(error: KafkaError | None) -> None:
+            if error is not None:
+                respond(JoinGroupResponse(error_code=error.code, member_id=request.member_id))
 
-    def sync(self, client: Client, request: SyncGroupRequest) -> asyncio.Future[SyncGroupResponse]:
+        shard.perform(operation, done, request.group_id)
+        return promise
+
+    def sync(self, client: Client, request: SyncGroupRequest) -> Promise[SyncGroupResponse]:
         shard = self._member_shard(request.group_id)
         state = shard.state
-        future: asyncio.Future[SyncGroupResponse] = asyncio.get_running_loop().create_future()
-        respond = _responder(future)
+        promise: Promise[SyncGroupResponse] = Promise()
+        respond = promise.set_result
 
         def operation() -> Write[GroupRecord, None]:
             group = _group_of_member(state, request.group_id)
@@ -149,8 +158,8 @@ class GroupCoordinator:
                 return classic_sync.sync(state, group, request, respond)
             return classic_members.sync(state, group, request, respond)
 
-        shard.perform(operation, _failing(future))
-        return future
+        shard.perform(operation, _failing(promise), request.group_id)
+        return promise
 
     def heartbeat(self, client: Client, request: HeartbeatRequest) -> HeartbeatResponse:
         """Nothing of it is stored, so the answer needs no waiting."""
@@ -165,7 +174,7 @@ class GroupCoordinator:
             return classic_heartbeat.heartbeat(state, group, request)
         return classic_members.heartbeat(state, group, request)
 
-    def leave(self, client: Client, request: LeaveGroupRequest) -> asyncio.Future[LeaveGroupResponse]:
+    def leave(self, client: Client, request: LeaveGroupRequest) -> Promise[LeaveGroupResponse]:
         shard = self._member_shard(request.group_id)
         state = shard.state
 
@@ -175,35 +184,42 @@ class GroupCoordinator:
                 return classic_leave.leave(state, group, request)
             return classic_members.leave(state, group, request)
 
-        return shard.write(operation)
+        return shard.write(operation, request.group_id)
 
     # The consumer protocol
 
     def consumer_heartbeat(
         self, client: Client, request: ConsumerGroupHeartbeatRequest
-    ) -> asyncio.Future[ConsumerGroupHeartbeatResponse]:
+    ) -> Promise[ConsumerGroupHeartbeatResponse]:
         shard = self._shard(request.group_id)
         state = shard.state
-        return shard.write(lambda: consumer_heartbeat.heartbeat(state, client, request))
+        return shard.write(lambda: consumer_heartbeat.heartbeat(state, client, request), request.group_id)
 
     def describe_consumer(self, group_id: str) -> DescribedConsumerGroup:
         return consumer_describe.describe(self._member_shard(group_id).state, group_id)
 
     # Offsets
 
-    def commit(self, version: int, request: Commit, reply: Callable[[list[TopicResult]], None]) -> None:
-        """By callback rather than by future: nothing else is asked as often."""
+    def prepare_commit(self, version: int, request: Commit) -> PreparedCommit:
+        return PreparedCommit(version, request, self.config.offset_metadata_max_bytes)
 
-        def done(error: KafkaError | None) -> None:
-            reply(results if error is None else offset_commit.refuse(request.topics, error.code))
-
+    def commit(
+        self, prepared: PreparedCommit, offsets: Sequence[int], done: Callable[[KafkaError | None], None]
+    ) -> None:
+        """By callback rather than by future: nothing else is asked as often. `done(None)` when the offsets are stored."""
+        request = prepared.request
         try:
             shard = self._shard(request.group_id)
-            records, results = offset_commit.commit(shard.state, version, request)
+            state = shard.state
+            offset_commit.check(state, prepared)
         except KafkaError as error:
-            reply(offset_commit.refuse(request.topics, error.code))
+            done(error)
+            return
+        if prepared.forms and request.retention_ms == -1:
+            shard.commit_offsets(StoringCommit(state, prepared, offsets, done), request.group_id)
         else:
-            shard.enqueue(records, done)
+            operation = partial(offset_commit.commit_with_retention, state, prepared, offsets)
+            shard.perform(operation, done, request.group_id)
 
     def require(self, group_id: str) -> None:
         """Raises the error for a member of the group unless this broker coordinates it and has loaded it."""
@@ -211,12 +227,13 @@ class GroupCoordinator:
 
     def commit_transactional(
         self, client: Client, request: TxnOffsetCommitRequest
-    ) -> asyncio.Future[TxnOffsetCommitResponse]:
+    ) -> Promise[TxnOffsetCommitResponse]:
         """Offsets as part of a transaction: they count from the moment its commit marker is written."""
         shard = self._member_shard(request.group_id)
         state = shard.state
         return shard.write(
             lambda: offset_commit.commit_transactional(state, client, request),
+            request.group_id,
             request.producer_id,
             request.producer_epoch,
         )
@@ -228,22 +245,22 @@ class GroupCoordinator:
         producer_epoch: int,
         coordinator_epoch: int,
         committed: bool,
-    ) -> asyncio.Future[ErrorCode]:
+    ) -> Promise[ErrorCode]:
         """Write a transaction's marker into a partition of `__consumer_offsets`."""
         shard = self._runtime.shard(partition)
         return shard.end_transaction(producer_id, producer_epoch, coordinator_epoch, committed)
 
     def fetch_offsets(
         self, request: OffsetFetchRequestGroup, require_stable: bool
-    ) -> asyncio.Future[OffsetFetchResponseGroup]:
+    ) -> Promise[OffsetFetchResponseGroup]:
         shard = self._shard(request.group_id)
         state = shard.state
-        return shard.read(lambda: offset_fetch.fetch(state, request, require_stable))
+        return shard.read(lambda: offset_fetch.fetch(state, request, require_stable), request.group_id)
 
-    def delete_offsets(self, request: OffsetDeleteRequest) -> asyncio.Future[OffsetDeleteResponse]:
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Promise[OffsetDeleteResponse]:
         shard = self._member_shard(request.group_id)
         state = shard.state
-        return shard.write(lambda: offset_delete.delete_offsets(state, request))
+        return shard.write(lambda: offset_delete.delete_offsets(state, request), request.group_id)
 
     # Administration
 
@@ -258,10 +275,10 @@ class GroupCoordinator:
     def describe(self, group_id: str, version: int) -> DescribedGroup:
         return administration.describe_classic(self._shard(group_id).state, group_id, version)
 
-    def delete(self, group_id: str) -> asyncio.Future[DeletableGroupResult]:
+    def delete(self, group_id: str) -> Promise[DeletableGroupResult]:
         shard = self._shard(group_id)
         state = shard.state
-        return shard.write(lambda: administration.delete_group(state, group_id))
+        return shard.write(lambda: administration.delete_group(state, group_id), group_id)
 
 
 def _group_of_member(state: GroupState, group_id: str) -> Group:
@@ -271,20 +288,12 @@ def _group_of_member(state: GroupState, group_id: str) -> Group:
     return group
 
 
-def _responder(future: asyncio.Future[T]) -> Callable[[T], None]:
-    def respond(response: T) -> None:
-        if not future.done():
-            future.set_result(response)
-
-    return respond
-
-
-def _failing(future: asyncio.Future[T]) -> Callable[[KafkaError | None], None]:
-    """For operations that answer by themselves: only their failure ends the future."""
+def _failing(promise: Promise[T]) -> Callable[[KafkaError | None], None]:
+    """For operations that answer by themselves: only their failure ends the promise."""
 
     def done(error: KafkaError | None) -> None:
-        if error is not None and not future.done():
-            future.set_exception(error)
+        if error is not None:
+            promise.set_exception(error)
 
     return done
 

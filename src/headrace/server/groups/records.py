@@ -285,8 +285,11 @@ class _Kind(NamedTuple):
     newest: int
 
 
+COMMIT_VERSION = 3
+"""Of a commit without a retention of its own."""
+
 _KINDS = (
-    _Kind(1, OffsetCommitKey, OffsetCommitValue, 3, 4),
+    _Kind(1, OffsetCommitKey, OffsetCommitValue, COMMIT_VERSION, 4),
     _Kind(2, GroupMetadataKey, GroupMetadataValue, 3, 4),
     _Kind(3, ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, 0, 0),
     _Kind(4, ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue, 0, 0),
@@ -301,48 +304,20 @@ _BY_NUMBER = {kind.number: kind for kind in _KINDS} | {0: _KINDS[0]}
 """Kind 0 is how the oldest brokers wrote an offset commit."""
 
 
+def encode_key(key: Message) -> bytearray:
+    return encode(key, 0, bytearray(_INT16.pack(_BY_KEY[type(key)].number)))
+
+
 def encode_record(record: GroupRecord) -> tuple[bytes | bytearray, bytes | bytearray | None]:
     key, value = record
     kind = _BY_KEY[type(key)]
     version = kind.written
-    if isinstance(value, OffsetCommitValue):
-        if value.expire_timestamp == -1:
-            assert isinstance(key, OffsetCommitKey)
-            return _encode_commit(key, value)
+    if isinstance(value, OffsetCommitValue) and value.expire_timestamp != -1:
         version = 1  # the only version that carries a retention of the commit's own
-    encoded = encode(key, 0, bytearray(_INT16.pack(kind.number)))
+    encoded = encode_key(key)
     if value is None:
         return encoded, None
     return encoded, encode(value, version, bytearray(_INT16.pack(version)))
-
-
-_COMMIT_PREFIX = struct.Struct(">hh")
-_INT32 = struct.Struct(">i")
-_INT64 = struct.Struct(">q")
-_COMMIT_START = struct.Struct(">hqih")
-
-
-def _encode_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes]:
-    """The same bytes as below, written out: commits are nearly all that is ever encoded here."""
-    group, topic, metadata = key.group.encode(), key.topic.encode(), value.metadata.encode()
-    return (
-        b"".join(
-            (
-                _COMMIT_PREFIX.pack(1, len(group)),
-                group,
-                _INT16.pack(len(topic)),
-                topic,
-                _INT32.pack(key.partition),
-            )
-        ),
-        b"".join(
-            (
-                _COMMIT_START.pack(3, value.offset, value.leader_epoch, len(metadata)),
-                metadata,
-                _INT64.pack(value.commit_timestamp),
-            )
-        ),
-    )
 
 
 def decode_record(key: bytes, value: bytes | None) -> GroupRecord | None:

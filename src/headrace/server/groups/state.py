@@ -1,4 +1,4 @@
-"""The state of one partition of `__consumer_offsets`: its groups and their offsets, as its records tell.
+"""The state of one partition of `__consumer_offsets`: its groups and their offsets, replayed from its records.
 
 Replaying the log builds it; the operations in this package read it and return the records that change it.
 Parked joins, sessions and timers live in it too and are lost with it: members join again.
@@ -6,7 +6,7 @@ Parked joins, sessions and timers live in it too and are lost with it: members j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from headrace.clock import Clock
 from headrace.server.coordinator.timers import Timers
@@ -14,6 +14,7 @@ from headrace.server.coordinator.write import Write
 from headrace.server.groups.classic.group import ClassicGroup
 from headrace.server.groups.config import GroupConfig
 from headrace.server.groups.consumer.group import ConsumerGroup
+from headrace.server.groups.offsets.form import CommitForm
 from headrace.server.groups.offsets.store import OffsetStore
 from headrace.server.groups.records import (
     ConsumerGroupMetadataKey,
@@ -53,6 +54,19 @@ class GroupState:
         """A group that only holds offsets, of consumers that assign their partitions themselves."""
         group = self.groups[group_id] = ClassicGroup(group_id, None)
         return group
+
+    def commit_offsets(
+        self,
+        group_id: str,
+        forms: Sequence[CommitForm],
+        offsets: Sequence[int],
+        commit_timestamp: int,
+        record_offset: int,
+    ) -> None:
+        """What replaying the records of a commit would do."""
+        if group_id not in self.groups:
+            self.create_simple_group(group_id)
+        self.offsets.put_commit(group_id, forms, offsets, commit_timestamp, record_offset)
 
     def session_timeout_ms(self, group_id: str) -> int:
         """Of the consumer protocol, where a group may have a setting of its own."""

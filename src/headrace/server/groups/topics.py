@@ -1,4 +1,4 @@
-"""What groups need to know of the cluster: its topics, and the settings of groups themselves."""
+"""What groups need to know about the cluster: its topics, and the settings of the groups."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Checking batches and writing them at the end of a log.
 
 An ordinary append looks at the batch header, computes the checksum and writes once. A full disk refuses the append and
-leaves the log as it was. An Appender is made for a log's settings and keeps nothing of its own, so that new settings make a
-new one: where the log ends is its owner's to know.
+leaves the log as it was. An Appender holds a log's settings and no state of its own; new settings make a new one. Only its
+owner knows where the log ends.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class AppendResult:
     """-1 unless the topic's timestamps are LogAppendTime."""
     log_start_offset: int
     duplicate: bool = False
-    """The batch was here already; the offsets are those it got then."""
+    """The batch is a duplicate; the offsets are those of the first append."""
 
 
 class Appender:
@@ -111,20 +111,21 @@ class Appender:
         ) = _UNPACK(records)
         config = self._config
         if magic != MAGIC or length + LENGTH_OVERHEAD != size:
-            raise refusals.misshapen(self._life.name, records)
+            raise refusals.not_one_batch(self._life.name, records)
         if size > config.max_message_bytes:
             raise refusals.too_large(self._life.name, size, config.max_message_bytes)
         if crc32c(records[CRC_START:]) != crc:
             check_crc(records, parse_header(records))
         if count < 1 or last_delta != count - 1 or base_offset:
-            raise refusals.miscounted(parse_header(records))
+            raise refusals.wrong_counts(parse_header(records))
         now_ms = self._environment.clock.now_ms()
         from_client = origin is AppendOrigin.CLIENT
         log_append_time = NO_TIMESTAMP
         marker = None
         if attributes & CONTROL and not from_client:
             marker = self._check_marker(store, records)
-            # A control batch is none of its producer's: it has no sequence, and belongs to no open transaction.
+            # The coordinator writes control batches, not the producer: they have no sequence and belong to no open
+            # transaction.
             producer_id, attributes = NO_PRODUCER_ID, 0
         elif (
             (self._inspects_clients if from_client else self._inspects_coordinators)
@@ -254,8 +255,8 @@ class Appender:
                 if epoch != store.epochs.written and epoch >= store.epochs.latest:
                     store.epochs.assign(epoch, header.base_offset)
             if must_roll(segment, config, len(records), last_offset, largest, now_ms):
-                # Where the log ends, though the leader's next batch may begin later: between segments there is no gap
-                # then, which recovery could take for a loss.
+                # The segment starts where the log ends, even if the leader's next batch begins later. Otherwise
+                # recovery could take the gap between segments for data loss.
                 near = last_offset - log_end_offset <= MAX_RELATIVE_OFFSET
                 segment = self.roll(store, log_end_offset if near else span[0].base_offset)
             segment.append_span(records, span, config.index_interval_bytes)
@@ -263,7 +264,7 @@ class Appender:
             raise self._life.write_failed(store, error) from None
 
     def replay_span(self, store: LogStore, records: memoryview, span: list[BatchHeader]) -> None:
-        """Learn of producers and transactions what the batches say, once they are part of the log."""
+        """Update the state of producers and transactions from batches that are now part of the log."""
         position = 0
         for header in span:
             if header.producer_id >= 0:
@@ -272,7 +273,7 @@ class Appender:
             position += header.size
 
     def roll(self, store: LogStore, base_offset: int) -> Segment:
-        """Begin a new segment; the finished one is brought to the disk soon."""
+        """Begin a new segment; the finished one is flushed soon."""
         segment = store.roll(base_offset, self._config)
         self._environment.rolled.add(self._life.directory)
         return segment

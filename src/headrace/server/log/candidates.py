@@ -1,4 +1,4 @@
-"""What of a log could be compacted, and how much it needs it. It only looks and decides."""
+"""Which part of a log could be compacted, and how urgently. It reads state and decides; it changes nothing."""
 
 from __future__ import annotations
 

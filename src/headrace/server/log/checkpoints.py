@@ -16,8 +16,7 @@ TopicPartition = tuple[str, int]
 
 
 def read_checkpoint(files: Files, directory: str, name: str) -> dict[TopicPartition, int]:
-    """What a checkpoint says; a missing or damaged one says nothing, which only makes recovery look further
-    back."""
+    """The offsets in a checkpoint; none if it is missing or damaged, which only makes recovery look further back."""
     try:
         lines = files.read_whole(os.path.join(directory, name)).decode("utf-8", "replace").split("\n")
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """Compaction as the broker sees it: which log needs it most, what the cleaner process is asked, and the swap.
 
-The process works on segments that no longer change, so nothing waits for it. Each new segment goes into service as
-soon as it is ready, provided that those it was made from are all still there; otherwise the new files are removed and
-the log waits for its next turn.
+The process works on segments that no longer change, so nothing waits for it. Each new segment goes into service as soon as
+it is ready, provided that all its source segments are still there; otherwise the new files are removed and the log waits for
+its next turn.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from headrace.wire.errors import KafkaError
 logger = logging.getLogger(__name__)
 
 _KEEP_IDLE_SECONDS = 60
-"""How long the process waits for the next task: starting one takes longer than many a task."""
+"""How long the process waits for the next task: starting a process often takes longer than a task."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -68,18 +68,18 @@ class LogCleaner:
         self._manager = manager
         self._executor = executor
         self.settings = settings or CleanerSettings()
-        """May be replaced at any time; a log that is being compacted goes on with those it began with."""
+        """May be replaced at any time; a compaction in progress keeps the settings it started with."""
         self._clock = manager.environment.clock
         self._process = CleanerProcess()
         self._worker: Worker = worker or self._process.clean
         self._clean_until: WeakKeyDictionary[PartitionLog, tuple[int, int]] = WeakKeyDictionary()
-        """Where each log is compacted to, and its count of truncations then. It goes with the log: another topic may
-        come under the same name."""
+        """Up to where each log is compacted, and its count of truncations at that time. Dropped with the log: a new topic
+        may have the same name."""
         self._written: dict[str, dict[TopicPartition, int]] = {}
-        """What the checkpoint of each directory says."""
+        """The contents of each directory's checkpoint."""
         self._one_at_a_time = asyncio.Lock()
         self._put_off: WeakKeyDictionary[PartitionLog, int] = WeakKeyDictionary()
-        """Logs that could not be compacted, and up to where that was tried."""
+        """Logs that could not be compacted, and the offset up to which that was tried."""
         for directory in manager.online_directories:
             known = read_checkpoint(directory.files, directory.path, CLEANER)
             self._written[directory.path] = known
@@ -89,7 +89,7 @@ class LogCleaner:
                     self._clean_until[log] = (offset, log.truncations)
 
     async def run(self) -> None:
-        """Compact whatever needs it, until cancelled."""
+        """Compact logs that need it, until cancelled."""
         idle = 0.0
         try:
             while True:
@@ -108,7 +108,7 @@ class LogCleaner:
             await self._process.stop()
 
     async def clean_one(self) -> bool:
-        """Compact the log that needs it most; False when none does. One at a time, whoever asks."""
+        """Compact the log that needs it most; False when none does. Concurrent callers take turns."""
         async with self._one_at_a_time:
             return await self._clean_dirtiest()
 
@@ -124,12 +124,12 @@ class LogCleaner:
             self._clean_until[log] = (clean_until, log.truncations)
             await self._checkpoint(self._manager.directory_of(log))
         else:
-            # It waits until more of it can be compacted, so that it does not keep others from their turn.
+            # It waits until more of it can be compacted, so that other logs get their turn.
             self._put_off[log] = candidate.upper
         return True
 
     async def _compact(self, candidate: Candidate) -> int | None:
-        """Have a log compacted; returns up to where, or None when that came to an end before its time."""
+        """Have a log compacted; returns the offset reached, or None when the compaction ended early."""
         log = candidate.log
         truncations = log.truncations
         task = self._task(candidate)
@@ -153,8 +153,8 @@ class LogCleaner:
         return None
 
     async def _announce_gaps(self, candidate: Candidate) -> None:
-        """From its first compaction on a log may have gaps. That must be on the disk before they are: after a crash
-        it is recovered before anybody knows the topic's settings."""
+        """A compacted log may have gaps. That fact must be on disk before the gaps are, because after a crash the log is
+        recovered before the topic's settings are known."""
         log = candidate.log
         if not log.was_compacted and self._manager.holds(log):
             self._clean_until[log] = (candidate.first_dirty_offset, log.truncations)
@@ -228,13 +228,13 @@ class LogCleaner:
     # Taking what it makes
 
     async def _swap(self, log: PartitionLog, truncations: int, cleaned: CleanedSegment) -> bool:
-        """Put one new segment in the place of its sources; False when those are no longer as they were."""
+        """Replace source segments by the new one; False when the sources have changed meanwhile."""
         if self._sources(log, truncations, cleaned) is None:
             return False
         segment = self._open(log, cleaned)
         try:
             segment.rename(SWAP)
-            # The new files must have their names on the disk before the old ones lose theirs.
+            # The new files' names must be on disk before the old files are renamed.
             await asyncio.get_running_loop().run_in_executor(
                 self._executor, self._manager.environment.files.sync_directory, log.directory
             )
@@ -255,7 +255,7 @@ class LogCleaner:
         if log.offline_reason is not None or log.truncations != truncations or not log.is_loaded:
             return None
         if not log.was_compacted:
-            return None  # That it is going to be could not be written down.
+            return None  # The note that the log may have gaps could not be written.
         store = log.load()
         wanted = set(cleaned.sources)
         sources = [segment for segment in store.segments if segment.base_offset in wanted]
@@ -277,7 +277,7 @@ class LogCleaner:
         return segment
 
     async def _checkpoint(self, directory: LogDirectory) -> bool:
-        """Write down where the logs of a directory are compacted to; whether the file says so now."""
+        """Write the cleaner checkpoint of a directory; returns whether that succeeded."""
         offsets = {
             (log.topic, log.partition): self._clean_until[log][0]
             for log in self._manager.logs_in(directory)
@@ -297,8 +297,8 @@ class LogCleaner:
 
 
 def _remove_cleaned(files: Files, directory: str) -> None:
-    """Remove what nobody is going to put into service, from where it was to be written: when the topic was deleted meanwhile,
-    another of its name may live there. Runs in a thread; a restart would remove the rest."""
+    """Remove segments that will not go into service. The path comes from the task: the topic may have been deleted
+    meanwhile, and another of the same name may use its directory. Runs in a thread; a restart removes what is left."""
     with contextlib.suppress(OSError):
         for name in files.list(directory):
             if name.endswith(CLEANED) and offset_of(name) is not None:

@@ -1,9 +1,9 @@
 """The process that compacts: `python -m headrace.server.log.cleaner_process BROKER`, fed one task a line.
 
-It reads segments that no longer change and writes new ones beside them with the suffix .cleaned; the broker alone puts
-those into service, each as soon as it is told of it, so that a long log needs room for one segment more and not for a
-copy of itself. It runs in bounded memory, and ends when its input does or with the broker whose process id it is given: the
-next broker has a process of its own write files of the same names.
+It reads segments that no longer change and writes new ones beside them with the suffix .cleaned; only the broker puts those
+into service, each as soon as it is announced, so that a long log needs room for one more segment and not for a copy of
+itself. The process runs in bounded memory. It ends when its input ends, or with the broker whose process id it is given: the
+next broker starts its own process, which writes files of the same names.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Cleaning:
             segment.close()
 
     def _groups(self, clean_until: int) -> Iterator[list[int]]:
-        """Numbers of segments that together fit into one again."""
+        """Groups of segments, by index, that fit into one segment."""
         task = self._task
         group: list[int] = []
         size = offset_bytes = time_bytes = 0
@@ -201,7 +201,7 @@ class Cleaning:
         )
 
     def remove_unfinished(self) -> None:
-        """Remove what is not told of yet; the rest is the broker's."""
+        """Remove segments that have not been announced yet; the others belong to the broker."""
         if self._unfinished is not None:
             with contextlib.suppress(OSError):
                 self._unfinished.remove_files()
@@ -232,7 +232,7 @@ class _Writer:
 
 
 def clean(environment: Environment, task: CleaningTask) -> Iterator[Answer]:
-    """Do one task; what goes wrong is told at the end, and leaves no file behind."""
+    """Do one task; an error is reported at the end and leaves no file behind."""
     cleaning = Cleaning(environment, task)
     try:
         yield from cleaning.run()

@@ -17,14 +17,14 @@ from headrace.server.log.cleaning_task import (
 )
 
 NICENESS = 8
-"""A sixth of what the broker's own work gets where both want a processor. On a machine that others flood it replaced
-24 MB/s of a topic that took in 5 (`make bench ONLY=noisy`), and their small requests hardly wait for it."""
+"""With this niceness it gets a sixth of the broker's share when both want a processor. Under the load of other clients it
+compacted 24 MB/s of a topic that received 5 (`make bench ONLY=noisy`), and their small requests hardly waited for it."""
 _ANSWER_BYTES = 64 * 1024 * 1024
 
 
 class CleanerProcess:
-    """Whatever happens to the child, the last answer to a task is its end. It belongs to the event loop, with whose thread
-    the child ends."""
+    """Whatever happens to the child, the last answer to a task is its end. Belongs to the event loop; the child ends with
+    the loop's thread."""
 
     __slots__ = ("_process",)
 
@@ -47,7 +47,7 @@ class CleanerProcess:
         return self._process
 
     async def clean(self, task: CleaningTask) -> AsyncGenerator[Answer, None]:
-        """The answers as they come. Whoever closes this before the end stops the child."""
+        """Yields the answers as they arrive. Closing this early stops the child."""
         failure = "the cleaner process ended before it answered"
         ended = False
         try:
@@ -76,7 +76,7 @@ class CleanerProcess:
 
 
 def _lower_priority(pid: int) -> None:
-    """Here and not in the child, which would first import what it needs, as urgently as the broker serves."""
+    """Set here and not in the child, which would otherwise do its imports at the broker's own priority."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
         os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0))

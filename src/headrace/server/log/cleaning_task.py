@@ -35,14 +35,14 @@ class CleaningTask:
     """(base offset of the segment, size) of every index of aborted transactions, those of later segments
     too."""
     last_records: list[tuple[int, int, int]] = field(default_factory=list)
-    """(producer id, last data offset, producer epoch) of producers that may come back."""
+    """(producer id, last data offset, producer epoch) of producers that are still active."""
 
 
 @dataclass(slots=True)
 class CleanedSegment:
     base_offset: int
     sources: list[int]
-    """Base offsets of the segments it stands for."""
+    """Base offsets of the segments it replaces."""
     size: int
     offset_index_bytes: int
     time_index_bytes: int

@@ -1,9 +1,9 @@
 """The rules of compaction, applied to one batch at a time; no files.
 
-Of each key the latest record stays. A tombstone stays until the delete horizon of its batch, which the
-first compaction that sees it sets to delete.retention.ms from then. Records of aborted transactions go; a
-transaction's marker goes, after the same delay, when none of its records is left. The last batch of a
-producer that may come back stays, emptied if need be, because it carries the producer's sequence or epoch.
+Of each key the latest record stays. A tombstone stays until the delete horizon of its batch, which the first compaction that
+sees it sets to delete.retention.ms from then. Records of aborted transactions go; a transaction's marker goes, after the
+same delay, when none of its records is left. The last batch of an active producer stays, emptied if need be, because it
+carries the producer's sequence or epoch.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from headrace.wire.raw_records import iterate_raw, pick_records, read_keys
 from headrace.wire.records import BatchBuilder, assemble, decode_records, read_payload
 
 BYTES_PER_KEY = 192
-"""What one key costs in the map: 176 by measurement for a digest, an offset and their place in the table, and 16 while the
-offsets are put in order."""
+"""What one key costs in the map: 176 bytes, measured, for a digest, an offset and their slot in the table, and 16 while the
+offsets are sorted."""
 
 _SHORT_KEY = 15
 
@@ -51,7 +51,7 @@ class OffsetMap:
         self._latest: array[int] = array("q")
         """The offsets in the map, in order."""
         self._out_of_order: set[int] = set()
-        """Base offsets of batches whose records do not have the offsets of their places."""
+        """Base offsets of batches whose records' offsets do not match their positions."""
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -74,12 +74,12 @@ class OffsetMap:
         return True
 
     def finish(self) -> None:
-        """No more keys come; from now on `latest_in` can be asked."""
+        """Every key has been added; `latest_in` may be called from now on."""
         self._latest = array("q", sorted(self._offsets.values()))
 
     def latest_in(self, header: BatchHeader) -> list[int] | None:
-        """Which records of a batch are the latest of their key, by their place in it, without a look at them; None
-        for a batch that was not mapped as a whole."""
+        """The positions of the records in a batch that are the latest of their key, without reading the records; None for a
+        batch that was not mapped as a whole."""
         first, last = header.base_offset, header.last_offset
         if (
             first < self.start
@@ -97,13 +97,12 @@ class OffsetMap:
 
 
 def _digest(key: bytes) -> bytes:
-    # A key shorter than a digest stands for itself; the lengths keep the two kinds apart.
+    # A key shorter than a digest is used as it is; the lengths keep the two kinds apart.
     return hashlib.md5(key, usedforsecurity=False).digest()
 
 
 class TransactionFilter:
-    """Knows, reading a log in order, which batches belong to aborted transactions and which markers are
-    spent."""
+    """While a log is read in order, decides which batches belong to aborted transactions and which markers are no longer needed."""
 
     __slots__ = ("_aborted", "_committed_with_data", "_ongoing", "_with_data", "keep_index")
 
@@ -111,10 +110,10 @@ class TransactionFilter:
         self._aborted: list[tuple[int, AbortedTransaction]] = []
         self._ongoing: dict[int, AbortedTransaction] = {}
         self._with_data: set[int] = set()
-        """Aborted producers of whose transaction a batch was seen."""
+        """Producers with an aborted transaction of which a batch was seen."""
         self._committed_with_data: set[int] = set()
         self.keep_index = keep_index
-        """Told of aborted transactions whose marker stays, for the new segment's index."""
+        """Called with each aborted transaction whose marker stays, for the new segment's index."""
 
     def add(self, transactions: Iterable[AbortedTransaction]) -> None:
         for transaction in transactions:
@@ -181,7 +180,7 @@ def map_batch(
 
 @dataclass(slots=True)
 class BatchFilter:
-    """Decides what of a batch stays."""
+    """Decides which records of a batch stay."""
 
     offsets: OffsetMap
     transactions: TransactionFilter
@@ -193,7 +192,7 @@ class BatchFilter:
     forgotten."""
 
     def filter(self, header: BatchHeader, batch: Buffer) -> Buffer | None:
-        """The batch as it was, a smaller one, or None when nothing of it stays."""
+        """The batch unchanged, a smaller one, or None when nothing of it stays."""
         horizon = header.delete_horizon_ms
         spent = False
         if header.is_control:
@@ -226,7 +225,7 @@ class BatchFilter:
             return _emptied(header) if keep_empty else None
         whole = len(kept) == header.records_count
         if has_tombstone and horizon is None:
-            # The horizon takes the base timestamp's place, so every timestamp is written anew.
+            # The horizon replaces the base timestamp, so every record's timestamp delta is rewritten.
             smaller = batch if whole else _reduced(header, kept, max_delta)
             return _with_horizon(smaller, self.now_ms + self.delete_retention_ms)
         return batch if whole else _reduced(header, kept, max_delta)
@@ -237,7 +236,7 @@ class BatchFilter:
         """Each with its timestamp delta, and whether it is a tombstone."""
         latest = self.offsets.latest_in(header)
         if latest is not None and len(latest) * 2 < header.records_count:
-            # Most of a log that is due for compaction: many batches of which nothing stays, and some with a little.
+            # The usual case in a log due for compaction: of most batches nothing stays, of some a little.
             for record in pick_records(read_payload(batch, header), latest) if latest else ():
                 _, _, timestamp_delta, _, _, _, _, value_length, _ = next(iterate_raw(record, 1))
                 if value_length >= 0 or tombstones_stay:
@@ -280,7 +279,7 @@ def _reduced(header: BatchHeader, records: list[bytes], max_delta: int) -> bytea
 
 
 def _with_horizon(batch: Buffer, horizon: int) -> bytearray:
-    """The batch with a delete horizon in the place of its base timestamp."""
+    """The batch with a delete horizon instead of its base timestamp."""
     header = parse_header(batch)
     builder = BatchBuilder(
         base_offset=header.base_offset,

@@ -20,7 +20,7 @@ _CODECS = {
 
 @dataclass(slots=True, frozen=True)
 class LogConfig:
-    """One never changes; a running log is handed the next one with `PartitionLog.update_config`."""
+    """Immutable; a running log gets new settings through `PartitionLog.update_config`."""
 
     cleanup_policy: tuple[str, ...] = ("delete",)
     compression_type: str = "producer"

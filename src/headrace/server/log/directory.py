@@ -29,7 +29,7 @@ LOCK = ".lock"
 META = "meta.properties"
 CLEAN_STOP = ".kafka_cleanshutdown"
 KRAFT_METADATA = "__cluster_metadata"
-"""Where a broker of Apache Kafka kept its cluster's facts; not a partition of ours."""
+"""Where Apache Kafka keeps the cluster's metadata; not one of our partitions."""
 
 PROBE = ".headrace-probe"
 SUMMARY = "headrace-clean-stop-summary"
@@ -81,8 +81,7 @@ class LogDirectory:
         self.files.remove(path)
 
     def take_clean_stop(self) -> dict[TopicPartition, tuple[ReopenFacts, uuid.UUID | None]]:
-        """Whether the last stop was clean (`clean`), and what its summary says; both are gone from disk
-        then."""
+        """Read whether the last stop was clean (`clean`) and its summary, and remove both from disk."""
         mark = os.path.join(self.path, CLEAN_STOP)
         summary: dict[TopicPartition, tuple[ReopenFacts, uuid.UUID | None]] = {}
         self.clean = os.path.exists(mark)
@@ -114,7 +113,7 @@ class LogDirectory:
         )
 
     def _read_summary(self) -> dict[TopicPartition, tuple[ReopenFacts, uuid.UUID | None]]:
-        """A missing or damaged summary says nothing: the logs are then opened one by one."""
+        """Empty if the summary is missing or damaged: the logs are then opened one by one."""
         try:
             contents = self.files.read_whole(os.path.join(self.path, SUMMARY))
             crc, _, body = contents.partition(b"\n")
@@ -180,7 +179,7 @@ class LogDirectory:
         return [(os.path.join(self.path, name), int(match["since"])) for name, match in found if match]
 
     def stray_path(self, topic: str, partition: int, now_ms: int) -> str:
-        """Where a partition's directory goes that the cluster no longer knows of."""
+        """The new path of a partition's directory that the cluster no longer knows."""
         return self._renamed(topic, f"-{partition}.{uuid.uuid4().hex}.{now_ms}{STRAY_SUFFIX}")
 
     def _renamed(self, topic: str, suffix: str) -> str:

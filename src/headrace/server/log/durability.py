@@ -29,19 +29,19 @@ class Durability:
     def prepare_flush(self, store: LogStore, log_end_offset: int, *, snapshot: bool) -> FlushJob:
         """On the event loop: note what a flush covers. With `snapshot` it saves the producers' state too."""
         with contextlib.suppress(OSError):
-            # An index on a full disk is caught up later; the log is what counts.
+            # On a full disk the index is written later; only the log itself matters here.
             store.active.write_indexes()
         data = encode_snapshot(store.producers.entries.values()) if snapshot else None
         return FlushJob(self, store, log_end_offset, self.life.truncations, data)
 
     def flushed(self, up_to: int, truncations: int) -> None:
-        """A flush has succeeded; one that a truncation overtook counts for nothing."""
+        """Record a successful flush; ignored if the log was truncated meanwhile."""
         if truncations == self.life.truncations and up_to > self.recovery_point:
             self.recovery_point = up_to
         self.last_flush_ms = self._clock.now_ms()
 
     def log_ends_at(self, offset: int) -> None:
-        """What was cut off is not on the disk any more."""
+        """The log was truncated: nothing from here on is on disk."""
         self.recovery_point = min(self.recovery_point, offset)
 
 
@@ -54,7 +54,7 @@ class FlushJob:
     snapshot: bytes | None
 
     def run(self) -> int:
-        """Returns the recovery point then."""
+        """Returns the new recovery point."""
         life = self.durability.life
         try:
             if self.up_to > self.durability.recovery_point:
@@ -62,8 +62,8 @@ class FlushJob:
             self._write_snapshot()
         except OSError as error:
             if life.store is self.store:
-                # After a failed fsync nobody knows what the disk has: only recovery can tell.
-                life.fail(f"bringing it to the disk failed: {error}")
+                # After a failed fsync the disk's contents are unknown until recovery reads them.
+                life.fail(f"flushing failed: {error}")
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{life.name} could not be flushed: {error}."
             ) from None
@@ -78,9 +78,9 @@ class FlushJob:
                 self.up_to, self.snapshot, self.store.segments.bases, self._is_current
             )
         except OSError as error:
-            if error.errno not in FULL_DISK:  # Without it recovery reads further back, that is all.
+            if error.errno not in FULL_DISK:  # Without it recovery only has to read further back.
                 raise
 
     def _is_current(self) -> bool:
-        """Nothing was cut off since; the log may have reached this offset again with other records."""
+        """Whether the log was not truncated since; after a truncation it may have reached this offset again with other records."""
         return self.durability.life.truncations == self.truncations

@@ -1,4 +1,4 @@
-"""What the logs of a broker share: the file system, the clock, the limit on open files, the waste basket."""
+"""What the logs of a broker share: the file system, the clock, the limit on open files, the trash."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ class Trash:
 
 
 def remove_for_good(files: Files, paths: list[str]) -> None:
-    """Delete files, and directories with the files in them. Runs in a thread; what cannot go now is
-    reported."""
+    """Delete files, and directories with their files. Runs in a thread; failures are logged."""
     for path in paths:
         try:
             if os.path.isdir(path):
@@ -67,17 +66,17 @@ class Environment:
     transaction_verification: bool = False
     """Refuse transactional records of clients that no coordinator has vouched for (see VerificationGuard)."""
     stray_retention_ms: int = 604_800_000
-    """How long partitions stay that were set aside; -1 for ever."""
+    """How long stray partitions are kept; -1 keeps them forever."""
     full_directories: set[str] = field(default_factory=set)
-    """Data directories in which a write found no room; whoever finds that they have some takes them out."""
-    _full_disk_said: float = -math.inf
+    """Data directories in which a write found no room; removed again by the probe that finds some."""
+    _full_disk_logged_at: float = -math.inf
 
     def note_full_disk(self, directory: str) -> None:
-        """Remember it, and tell the operator once a minute: everything that is refused has the same cause."""
+        """Remember it, and log it once a minute: every refused write has the same cause."""
         self.full_directories.add(directory)
         now = self.clock.monotonic()
-        if now - self._full_disk_said >= FULL_DISK_REMINDER:
-            self._full_disk_said = now
+        if now - self._full_disk_logged_at >= FULL_DISK_REMINDER:
+            self._full_disk_logged_at = now
             logger.error(
                 "No room is left on the disk of %s: writes are refused until there is some.", directory
             )

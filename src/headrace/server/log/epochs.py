@@ -1,10 +1,9 @@
 """Which leader epoch began at which offset (KIP-101), kept in leader-epoch-checkpoint.
 
-Epochs and start offsets both grow. The file is written when the first record of an epoch comes and brought to the disk
-with the next flush; after a crash recovery adds what the batches themselves say. An epoch that has no record yet is only
-in memory, so that a broker that is elected for thousands of partitions at once writes nothing. An epoch that is gone may
-stay in the file while the disk is full: until the next record, with which the file is written first, opening the log
-drops it again.
+Epochs and start offsets both grow. The file is written when the first record of an epoch comes and brought to the disk with
+the next flush; after a crash recovery adds what the batches themselves say. An epoch that has no record yet is only in
+memory, so that a broker that is elected for thousands of partitions at once writes nothing. A removed epoch may stay in the
+file while the disk is full. Opening the log drops it again, and the file is rewritten before the next record.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class LeaderEpochs:
         self._starts: list[int] = []
         self._version = self._synced_version = 0
         self.written = UNDEFINED_EPOCH
-        """The last epoch in the file; -1 while the file has to be written before the next record."""
+        """The last epoch in the file; -1 if the file must be written before the next record."""
 
     def load(self) -> None:
         """Read the file; a damaged one counts as empty, since recovery finds epochs in the batches."""
@@ -61,13 +60,13 @@ class LeaderEpochs:
         return (self._epochs[0], self._starts[0]) if self._epochs else None
 
     def begin(self, epoch: int, start_offset: int) -> None:
-        """A leader's term begins at the end of the log; the file learns of it with the term's first record."""
-        if not self._goes_on(epoch, start_offset):
+        """A leader epoch begins at the end of the log; it is written to the file with its first record."""
+        if not self._continues(epoch, start_offset):
             self._epochs, self._starts = self._with(epoch, start_offset)
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """The first record of an epoch is at an offset; what was known to begin at or after either gives way."""
-        if self._goes_on(epoch, start_offset):
+        """Record the first offset of an epoch; entries at or after that epoch or offset are dropped."""
+        if self._continues(epoch, start_offset):
             if self.written == epoch:
                 return False
             self._change(self._epochs, self._starts)
@@ -75,7 +74,7 @@ class LeaderEpochs:
             self._change(*self._with(epoch, start_offset))
         return True
 
-    def _goes_on(self, epoch: int, start_offset: int) -> bool:
+    def _continues(self, epoch: int, start_offset: int) -> bool:
         return bool(self._epochs) and epoch == self._epochs[-1] and start_offset >= self._starts[-1]
 
     def _with(self, epoch: int, start_offset: int) -> tuple[list[int], list[int]]:
@@ -95,7 +94,7 @@ class LeaderEpochs:
         self.written = self.latest
 
     def _forget(self, epochs: list[int], starts: list[int]) -> None:
-        """Less is known than before: that holds at once, whatever becomes of the file."""
+        """Entries were dropped: that takes effect at once, even if the file cannot be written."""
         self._epochs, self._starts = epochs, starts
         self.written = UNDEFINED_EPOCH
         try:
@@ -140,8 +139,8 @@ class LeaderEpochs:
         self.path = os.path.join(directory, FILE_NAME)
 
     def sync(self) -> bool:
-        """Bring the file to the disk; True when it was replaced since the last time, which its directory must learn too.
-        Runs in a thread; an epoch that begins meanwhile waits for the next time."""
+        """Sync the file; True when it was replaced since the last time, so that its directory must be synced too. Runs in a
+        thread; an epoch that begins meanwhile waits for the next flush."""
         version = self._version
         if version == self._synced_version:
             return False

@@ -1,4 +1,4 @@
-"""The one door to the file system: every byte the log reads or writes passes here, so tests can break it.
+"""The only access to the file system: every byte the log reads or writes passes through here, so that tests can inject failures.
 
 A FileHandle owns one descriptor and closes it when the last reference goes: a slice being sent to a client
 keeps its segment readable although retention has removed the file meanwhile.
@@ -20,7 +20,7 @@ TEMPORARY = ".tmp"
 """Suffix of a small file before it takes the place of the old one."""
 
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Errors after which a write may succeed when somebody has made room."""
+"""Errors after which a write may succeed once there is room."""
 
 _WITHOUT_NOWAIT = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
@@ -77,7 +77,7 @@ class FileHandle:
         return os.preadv(self.fd, [buffer], position)
 
     def is_cached(self, position: int, size: int) -> bool:
-        """Whether the page cache has the last of these bytes; logs are read forwards, so it has the others too."""
+        """Whether the page cache has the last of these bytes; logs are read forwards, so it then has the others too."""
         try:
             return self.read_into(bytearray(1), position + size - 1, nowait=True) == 1
         except OSError:
@@ -98,7 +98,7 @@ class FileHandle:
         os.posix_fallocate(self.fd, 0, size)
 
     def forget_cache(self) -> None:
-        """Drop cached pages, so that the next read tells what the disk has."""
+        """Drop cached pages, so that the next read comes from the disk."""
         os.posix_fadvise(self.fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def size(self) -> int:
@@ -106,7 +106,7 @@ class FileHandle:
 
 
 class Files:
-    """The operations on names. A test hands in a subclass that fails where the test wants it."""
+    """The operations on names. A test passes a subclass that fails where it wants."""
 
     __slots__ = ()
 
@@ -115,7 +115,7 @@ class Files:
         return FileHandle(os.open(path, flags, 0o644), path, writable)
 
     def create(self, path: str) -> None:
-        """Make an empty file; one that is there is emptied."""
+        """Create an empty file, or truncate an existing one."""
         os.close(os.open(path, os.O_CLOEXEC | os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644))
 
     def read_whole(self, path: str) -> bytes:
@@ -146,7 +146,7 @@ class Files:
         os.replace(source, target)
 
     def remove(self, path: str) -> None:
-        """Remove a file; that it is gone already is no error."""
+        """Remove a file; not an error if it does not exist."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
@@ -158,8 +158,8 @@ class Files:
         os.rmdir(path)
 
     def list(self, path: str) -> dict[str, int]:
-        """The regular files of a directory and their sizes, without those that vanish meanwhile: what is out of service is
-        removed by a thread."""
+        """The regular files of a directory and their sizes, without those that vanish meanwhile: a thread removes files that
+        are out of service."""
         sizes: dict[str, int] = {}
         with os.scandir(path) as entries:
             for entry in entries:
@@ -195,7 +195,7 @@ class HandleSlot:
     def __init__(self) -> None:
         self.handle: FileHandle | None = None
         self.listed = False
-        """The pool has it in its list, perhaps empty: it must not be there twice."""
+        """The slot is in the pool's list, perhaps empty; it must not be added twice."""
 
 
 class HandlePool:

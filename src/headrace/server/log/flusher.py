@@ -23,8 +23,7 @@ class GroupFlusher:
         self._waiters: dict[PartitionLog, list[Waiter]] = {}
 
     def flush_through(self, log: PartitionLog, offset: int) -> asyncio.Future[None]:
-        """Done when everything before `offset` is on the disk; fails with KAFKA_STORAGE_ERROR when it never
-        will."""
+        """Done when everything before `offset` is on disk; fails with KAFKA_STORAGE_ERROR when it never will be."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         if log.recovery_point >= offset:
@@ -44,7 +43,7 @@ class GroupFlusher:
         except KafkaError as error:
             self._fail(log, error)
             return
-        except RuntimeError as error:  # No thread can be started now: whoever comes next tries again.
+        except RuntimeError as error:  # No thread can be started now: the next caller tries again.
             sentence = f"{log.name} cannot be flushed right now: {error}."
             self._fail(log, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, sentence))
             return

@@ -93,7 +93,7 @@ class SparseIndex:
         try:
             self.write()
         except OSError:
-            # They stay in memory; whoever flushes or closes the segment meets the error and reports it.
+            # They stay in memory; flushing or closing the segment fails with the same error and reports it.
             return
         start, firsts, seconds = self._tail
         self._tail = _Tail(start + _TAIL_ENTRIES, firsts[_TAIL_ENTRIES:], seconds[_TAIL_ENTRIES:])
@@ -179,7 +179,7 @@ class SparseIndex:
         return self._search(tail.start, column, value - 1, False)[0]
 
     def is_sound(self) -> bool:
-        """Both columns grow all along, as far as the file has them. Asked only after a crash."""
+        """Whether both columns increase throughout the file. Used only after a crash."""
         if not self.written:
             return True
         data = self._files.read_whole(self.path)[: self.written * self._struct.size]

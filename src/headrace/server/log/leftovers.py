@@ -1,4 +1,4 @@
-"""Files on their way out or in: what their suffixes mean, and what a crash left half done.
+"""Files going out of or into service: what their suffixes mean, and finishing what a crash interrupted.
 
 `.deleted` files are out of service and wait to be removed; `.cleaned` files are being written by the
 cleaner; `.swap` files are complete and about to take the place of the segments they were made from.
@@ -40,7 +40,7 @@ def discard(environment: Environment, segment: Segment, *, delay_ms: int) -> Non
 
 
 def finish_interrupted(environment: Environment, directory: str, names: dict[str, int]) -> dict[str, int]:
-    """Remove leftovers of deletions and compactions, and finish a compaction that had got to its swap."""
+    """Remove leftovers of deletions and compactions, and finish a compaction that had reached its swap."""
     files = environment.files
 
     def remove(name: str) -> None:
@@ -57,7 +57,7 @@ def finish_interrupted(environment: Environment, directory: str, names: dict[str
     ]:
         remove(name)
     swaps = [name for name in names if name.endswith(SWAP) and offset_of(name) is not None]
-    # Where a swap stopped half way through the renames, before any original was touched, it never happened.
+    # A swap that stopped before any original was renamed is undone.
     void = {stem for stem in unfinished if stem + ".log" in names and stem + ".log" + SWAP in names}
     for name in [name for name in swaps if name[:20] in void]:
         remove(name)

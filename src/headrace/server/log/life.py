@@ -1,12 +1,12 @@
-"""The life of a partition's log, drawn: its states, what happens to it, and what it becomes.
+"""The life of a partition's log: its states, the events that change them, and the transitions.
 
 A log is CLOSED after a clean stop and UNCHECKED after anything else, and is opened when it is first touched: one that is
 UNCHECKED goes through recovery. A failing disk takes it OFFLINE. Then every call raises KAFKA_STORAGE_ERROR, until `reopen`
 brings it back through recovery, which trusts nothing in the page cache. A full disk, or a process that has run out of
 descriptors or memory, only refuses what was asked: the log stays OPEN. A log whose partition was deleted or set aside is
-RETIRED, and nothing leads out of that: a thread that has just opened its files gives them up again.
+RETIRED for good: a thread that has just opened its files closes them again.
 
-The event loop owns this state. A thread may open a log, or fail with one, so opening holds a lock.
+The event loop owns this state. A thread may open a log, and fail at it, so opening holds a lock.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class ReopenFacts:
     log_start_offset: int = 0
     high_watermark: int = 0
     end: tuple[int, int] | None = None
-    """End offset and size of the active segment, when the log was closed by us."""
+    """End offset and size of the active segment, after a clean stop."""
 
 
 class LogLife:
-    """The state of one log, its open files while it is OPEN, and what an error of the disk does to it."""
+    """The state of one log, its open files while it is OPEN, and how disk errors change it."""
 
     __slots__ = (
         "_environment",
@@ -136,7 +136,7 @@ class LogLife:
         """Everything is on the disk."""
         self.state = TRANSITIONS[self.state][Event.CLOSED]
         self.known_end = end
-        self._let_go()
+        self._drop_store()
 
     def fail(self, reason: str) -> KafkaError:
         """Go offline; returns the error to raise."""
@@ -146,7 +146,7 @@ class LogLife:
         return self.storage_error(reason)
 
     def retire(self, reason: str) -> LogStore | None:
-        """Refuse everything for good, as something expected; returns what was open."""
+        """Refuse everything for good, without an error in the log; returns the store that was open."""
         return self._refuse(Event.RETIRED, reason)
 
     def _refuse(self, event: Event, reason: str) -> LogStore | None:
@@ -155,9 +155,9 @@ class LogLife:
         self.state = TRANSITIONS[self.state][event]
         self.known_end = None
         self.truncations += 1
-        return self._let_go()
+        return self._drop_store()
 
-    def _let_go(self) -> LogStore | None:
+    def _drop_store(self) -> LogStore | None:
         store, self.store = self.store, None
         if store is not None:
             store.release()

@@ -54,7 +54,7 @@ def latest_timestamp(view: SegmentView) -> TimestampOffset | None:
 
 
 def _latest_of_all(segments: list[Segment]) -> TimestampOffset | None:
-    """The same from every header: compaction emptied the batch that the indexes name, and kept it for its producer."""
+    """The same from every header, for when compaction emptied the batch that the indexes name and kept it for its producer."""
     places = (
         (segment, position, header)
         for segment in segments

@@ -1,8 +1,7 @@
-"""The background work of a broker's logs: retention, flushes, checkpoints, expiry, emptying the waste basket.
+"""The background work of a broker's logs: retention, flushes, checkpoints, expiry, emptying the trash.
 
-Each is a call of its own, so that a test makes it happen when it likes; `run` makes them all happen on the
-clock. Everything that waits for a disk runs in a thread, and long lists are walked in steps that leave the
-loop to others.
+Each is a call of its own, so that a test can trigger it; `run` schedules them all by the clock. Everything that waits for a
+disk runs in a thread, and long lists are processed in steps that yield to the event loop.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ class MaintenanceSettings:
 
 
 class Reopening(Protocol):
-    """Whoever keeps something of what a log holds: after recovery that may be more than the log."""
+    """Implemented by owners of state derived from a log: recovery may leave the log with less than that state."""
 
     def reopening(self, log: PartitionLog) -> bool:
-        """A log that failed is about to be tried again, unless this says not yet; until then it refuses everything."""
+        """A failed log is about to be tried again; False postpones that. Until then it refuses everything."""
         ...
 
     def reopened(self, log: PartitionLog) -> None:
-        """It is back."""
+        """The log is back in service."""
         ...
 
 
@@ -108,7 +107,7 @@ class LogMaintenance:
                 await self._do(job)
 
     async def _do(self, job: Callable[[], Awaitable[None]]) -> None:
-        """One failure must not end the others, nor the next turn."""
+        """A failure must not affect the other jobs, nor the next turn."""
         try:
             await job()
         except Exception:
@@ -123,7 +122,7 @@ class LogMaintenance:
     # Retention
 
     async def apply_retention(self) -> None:
-        """Delete the segments that topics' settings let go."""
+        """Delete the segments whose retention has passed."""
         for log in list(self.manager.logs.values()):
             if log.offline_reason is None:
                 try:
@@ -163,7 +162,7 @@ class LogMaintenance:
                     self._flush_failed(log, error)
 
     def _flush_failed(self, log: PartitionLog, error: KafkaError) -> None:
-        """Of a log that was deleted meanwhile nobody wants anything on the disk."""
+        """A log that was deleted meanwhile need not be flushed."""
         if self.manager.holds(log):
             logger.error("%s", error.message)
 
@@ -203,12 +202,12 @@ class LogMaintenance:
             log.expire_producers()
 
     async def retry_offline(self) -> None:
-        """See whether directories and logs that failed work again."""
+        """Retry directories and logs that failed."""
         for directory in self.manager.directories:
             if directory.offline_reason is not None and directory.is_held:
                 await self._retry_directory(directory)
         for log in list(self.manager.logs.values()):
-            # Others are waited for in between, and it may be deleted then.
+            # Retrying the others takes time, and this log may be deleted meanwhile.
             if (
                 log.offline_reason is not None
                 and self.manager.holds(log)

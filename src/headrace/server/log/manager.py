@@ -1,7 +1,7 @@
 """The logs of one broker over its data directories: opening, creating, deleting, and the clean stop.
 
-A directory that fails takes its own logs offline and no others. What has to wait for a disk while the
-broker runs is in `maintenance`; opening and closing wait themselves, because nothing else runs then.
+A directory that fails takes its own logs offline and no others. Work that waits for a disk while the broker runs is in
+`maintenance`; opening and closing block, because nothing else runs then.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def _load_quietly(log: PartitionLog) -> None:
     except KafkaError as error:
         logger.error("%s", error.message)
         if log.offline_reason is None:
-            # Nobody knows where it ends, and a leader's term must not begin before that: it comes back as one that failed.
+            # Its end is unknown, and a leader epoch must not begin before that is known: it returns as a failed log
+            # does.
             log.take_offline("it could not be opened")
 
 
@@ -78,7 +79,7 @@ class LogManager:
             directory.path: {} for directory in self.directories
         }
         self._unmade: set[PartitionLog] = set()
-        """Logs that have nothing on the disk, because it failed when they were to be made."""
+        """Logs that do not exist on disk, because creating them failed."""
 
     # Opening
 
@@ -159,7 +160,7 @@ class LogManager:
             self.directory_failed(directory, error)
 
     def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
-        """Take a directory and its logs out of service; the others go on."""
+        """Take a directory and its logs out of service; the others stay in service."""
         reason = _reason(directory, error)
         directory.offline_reason = reason
         logger.error("Data directory %s goes offline: %s.", directory.path, reason)
@@ -176,7 +177,7 @@ class LogManager:
         return self._logs.get((topic, partition))
 
     def holds(self, log: PartitionLog) -> bool:
-        """Whether it was not deleted, nor replaced by one of the same name."""
+        """Whether this log was neither deleted nor replaced by another of the same name."""
         return self._logs.get((log.topic, log.partition)) is log
 
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
@@ -193,9 +194,9 @@ class LogManager:
     def create(
         self, topic: str, partition: int, config: LogConfig, topic_id: uuid.UUID | None = None
     ) -> PartitionLog:
-        """Make a partition's log, in the directory that has the fewest; one that is there is returned.
+        """Create a partition's log in the directory with the fewest, or return the existing one.
 
-        Where it cannot be made it is offline, and made when it is brought back.
+        If it cannot be created it is offline, and created when it is brought back.
         """
         known = self._logs.get((topic, partition))
         if known is not None:
@@ -228,17 +229,17 @@ class LogManager:
         files = self.environment.files
         try:
             if log.topic_id is not None:
-                self._put_away_another(log, log.topic_id)
+                self._trash_older_topic(log, log.topic_id)
                 files.make_directory(log.directory)
                 write_partition_metadata(files, log.directory, log.topic_id)
             else:
                 files.make_directory(log.directory)
         except OSError as error:
-            raise log.fail(f"it cannot be made: {error}") from None
+            raise log.fail(f"it cannot be created: {error}") from None
         self._unmade.discard(log)
 
-    def _put_away_another(self, log: PartitionLog, topic_id: uuid.UUID) -> None:
-        """What a topic of the same name has left behind, when its deletion failed, is not this one's."""
+    def _trash_older_topic(self, log: PartitionLog, topic_id: uuid.UUID) -> None:
+        """Discard the files of an earlier topic of the same name whose deletion failed."""
         if read_partition_metadata(self.environment.files, log.directory) not in (None, topic_id):
             target = self.directory_of(log).deleted_path(log.topic, log.partition)
             self.environment.files.rename(log.directory, target)
@@ -249,7 +250,7 @@ class LogManager:
         log = self._logs.get((topic, partition))
         if log is not None:
             target = self.directory_of(log).deleted_path(topic, partition)
-            if self._take_out(log, target):
+            if self._remove_from_service(log, target):
                 due = self.environment.clock.now_ms() + log.config.file_delete_delay_ms
                 self.environment.trash.put(target, due)
 
@@ -257,7 +258,7 @@ class LogManager:
         """Take a partition that the cluster no longer knows of out of service; its files go much later."""
         now_ms = self.environment.clock.now_ms()
         target = self.directory_of(log).stray_path(log.topic, log.partition, now_ms)
-        if self._take_out(log, target):
+        if self._remove_from_service(log, target):
             self._put_stray(target, now_ms)
 
     def _put_stray(self, path: str, since_ms: int) -> None:
@@ -265,8 +266,8 @@ class LogManager:
         if retention_ms >= 0:
             self.environment.trash.put(path, since_ms + retention_ms)
 
-    def _take_out(self, log: PartitionLog, target: str) -> bool:
-        """Whether there were files, which are in `target` now."""
+    def _remove_from_service(self, log: PartitionLog, target: str) -> bool:
+        """Returns whether there were files, which have been renamed to `target`."""
         self.environment.rolled.discard(log.directory)
         del self._logs[log.topic, log.partition]
         del self._by_directory[self.directory_of(log).path][log.topic, log.partition]
@@ -290,7 +291,7 @@ class LogManager:
     # Stopping
 
     def close(self) -> None:
-        """Bring everything to the disk; the mark of a clean stop is written where all of it succeeded."""
+        """Flush everything; the mark of a clean stop is written to the directories where that succeeded."""
         for directory in self.online_directories:
             logs = self.logs_in(directory)
             with ThreadPoolExecutor(_CLOSING_THREADS, "closing") as executor:
@@ -318,7 +319,7 @@ class LogManager:
             write_checkpoint(files, directory.path, name, offsets)
 
     def release(self) -> None:
-        """Let other brokers have the directories."""
+        """Unlock the directories."""
         for directory in self.directories:
             directory.release()
 

@@ -73,7 +73,7 @@ class PartitionLog:
         self.log_start_offset = facts.log_start_offset
         self.log_end_offset = facts.end[0] if facts.end else facts.recovery_point
         self.high_watermark = facts.high_watermark
-        """Consumers, retention and compaction stop below it; see `set_high_watermark`."""
+        """Consumers, retention and compaction stop here; see `set_high_watermark`."""
         self.was_compacted = False
         """Compaction has left gaps between segments, or may have: recovery must not take them for damage."""
         self._life = LogLife(environment, directory, f"{topic}-{partition}", facts)
@@ -110,7 +110,7 @@ class PartitionLog:
 
     def reopen(self) -> None:
         """Bring an offline log back through recovery; KAFKA_STORAGE_ERROR when the disk still refuses, or the partition is
-        gone. May run in a thread: until it has succeeded, everybody else is refused."""
+        gone. May run in a thread: until it has succeeded, all other calls are refused."""
         life = self._life
         with life.opening:
             if life.state is State.RETIRED:
@@ -143,7 +143,7 @@ class PartitionLog:
         return store
 
     def _set_bounds(self, store: LogStore, log_start_offset: int, log_end_offset: int) -> None:
-        """The log is known to begin and end elsewhere: nothing that is known of it may lie outside."""
+        """The log's start and end have changed: clamp everything derived from them."""
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self._durability.log_ends_at(log_end_offset)
@@ -188,7 +188,7 @@ class PartitionLog:
         return self._life.storage_error(reason)
 
     def close(self) -> ReopenFacts:
-        """Write everything to the disk and let go of it; returns what to remember for a quick start."""
+        """Flush and close everything; returns what a quick start needs."""
         life = self._life
         store = life.store
         if store is not None:
@@ -279,7 +279,7 @@ class PartitionLog:
         upper = end_offset if up_to_offset is None or up_to_offset > end_offset else up_to_offset
         if offset >= upper:
             return LogSlice(None, 0, 0, offset, offset)
-        # In a thread (not `nowait`) the log may have grown since its end was looked at.
+        # In a thread (not `nowait`) the log may have grown since its end was read.
         up_to_end = nowait and upper == end_offset
         try:
             return store.look(find_slice, offset, upper, max_bytes, min_one_batch, nowait, up_to_end)
@@ -318,7 +318,7 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it no transaction is undecided; what a read_committed consumer may see."""
+        """Every transaction below it is decided: a read_committed consumer may read up to here."""
         unstable = (self._life.store or self.load()).producers.first_unstable_offset
         if unstable is None or unstable > self.high_watermark:
             return self.high_watermark
@@ -353,7 +353,7 @@ class PartitionLog:
         return self.load().epochs.latest
 
     def begin_epoch(self, epoch: int) -> None:
-        """This log's leader begins its term at the end of the log."""
+        """A leader epoch begins at the end of the log."""
         self.load().epochs.begin(epoch, self.log_end_offset)
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
@@ -373,7 +373,7 @@ class PartitionLog:
         return self.load().producers.has_ongoing_transaction(producer_id, epoch)
 
     def is_verified(self, producer_id: int, epoch: int, guard: VerificationGuard | None) -> bool:
-        """Whether what the coordinator was asked under `guard` still holds: no marker has come meanwhile."""
+        """Whether the coordinator's answer obtained under `guard` still holds: no marker was written meanwhile."""
         return self.load().producers.is_verified(producer_id, epoch, guard)
 
     def start_verification(
@@ -405,7 +405,7 @@ class PartitionLog:
         try:
             if offset >= self.log_end_offset:
                 # An epoch in which this replica led and wrote nothing is not part of the history either: a follower
-                # that goes on naming it is told of the divergence again and again.
+                # that kept naming it would get the same divergence in every reply.
                 store.epochs.truncate_from_end(self.log_end_offset)
                 return
             self._life.truncations += 1
@@ -428,7 +428,7 @@ class PartitionLog:
         self._set_bounds(store, offset, offset)
 
     def delete_records(self, offset: int) -> None:
-        """Let the log start at `offset` (DeleteRecords). The files go when retention next looks."""
+        """Let the log start at `offset` (DeleteRecords). Retention removes the files later."""
         self.load()
         if offset > self.high_watermark:
             raise KafkaError(
@@ -439,7 +439,7 @@ class PartitionLog:
         self.advance_log_start(offset)
 
     def advance_log_start(self, offset: int) -> None:
-        """Follow a leader's log start offset, or one's own retention."""
+        """Follow the leader's log start offset, or this replica's own retention."""
         store = self.load()
         if offset > self.log_start_offset:
             self.log_start_offset = offset
@@ -451,7 +451,7 @@ class PartitionLog:
                 raise self._life.write_failed(store, error) from None
 
     def delete_old_segments(self) -> int:
-        """Apply retention; returns how many segments went."""
+        """Apply retention; returns how many segments were removed."""
         store, config = self.load(), self.config
         now_ms = self.environment.clock.now_ms()
         try:
@@ -468,7 +468,7 @@ class PartitionLog:
             delay_ms = config.file_delete_delay_ms
             finished = [segment for segment in old if segment is not store.active]
             if finished:
-                # The log starts later before they go: one that cannot be renamed now is left for the next time.
+                # Advance the log start first: a segment that cannot be renamed now is left for the next time.
                 self.advance_log_start(store.segments[len(finished)].base_offset)
                 store.remove_first(finished, delay_ms)
             if old[-1] is store.active:
@@ -507,7 +507,7 @@ class PartitionLog:
         return self._durability.prepare_flush(self.load(), self.log_end_offset, snapshot=snapshot)
 
     def flush(self) -> int:
-        """Bring everything to the disk; returns the recovery point then. May run in a thread."""
+        """Flush everything; returns the new recovery point. May run in a thread."""
         return self.prepare_flush().run()
 
 

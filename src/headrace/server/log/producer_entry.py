@@ -1,4 +1,4 @@
-"""What is remembered of one producer, of a batch of its, and of a transaction that ended."""
+"""What a log remembers about one producer, one of its batches, and a transaction that ended."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class VerificationGuard:
         self.supports_epoch_bump = supports_epoch_bump
 
     def observe(self, sequence: int, epoch: int) -> None:
-        """A request waits with this guard: remember the lowest sequence of the newest epoch."""
+        """A request uses this guard: remember the lowest sequence of the newest epoch."""
         if epoch == self.epoch:
             self.lowest_sequence = min(self.lowest_sequence, sequence)
         elif epoch > self.epoch:

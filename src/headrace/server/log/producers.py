@@ -1,4 +1,4 @@
-"""What a partition remembers of its idempotent and transactional producers.
+"""What a partition remembers about its idempotent and transactional producers.
 
 Per producer: its epoch, its last five batches (so that a retry is answered with the offsets of the first
 try), and the transaction it has open. Per partition: which transactions are open, or ended above the high
@@ -50,7 +50,7 @@ class ProducerState:
         """First offset → marker offset of transactions that ended above the high watermark."""
         self._guards: dict[int, VerificationGuard] = {}
         self._from_snapshot: set[int] = set()
-        """Producers of whom a snapshot told one batch; the batches before it have not been looked for."""
+        """Producers known from a snapshot, which has only their last batch; the earlier ones have not been looked up."""
         self._earlier: EarlierHeaders = _nothing_earlier
 
     # Checking a batch before it is written
@@ -71,7 +71,7 @@ class ProducerState:
                     if (retried := entry.find(first_sequence, last_sequence)) is not None:
                         return retried
                     if producer_id in self._from_snapshot:
-                        self._recall(entry)
+                        self._find_earlier_batches(entry)
                         if (retried := entry.find(first_sequence, last_sequence)) is not None:
                             return retried
                     raise self._out_of_order(producer_id, first_sequence, batches[-1].last_sequence)
@@ -95,8 +95,8 @@ class ProducerState:
             raise self._out_of_order(producer_id, first_sequence, guard.lowest_sequence - 1)
         return None
 
-    def _recall(self, entry: ProducerEntry) -> None:
-        """Find a producer's batches before the one that the snapshot told, as far as five are known then."""
+    def _find_earlier_batches(self, entry: ProducerEntry) -> None:
+        """Look up a producer's batches before the one in the snapshot, until five are known."""
         batches = entry.batches
         for header in self._earlier():
             if len(batches) >= BATCHES_KEPT:
@@ -117,7 +117,7 @@ class ProducerState:
         self._from_snapshot.discard(entry.producer_id)
 
     def _check_first(self, producer_id: int, first_sequence: int) -> None:
-        # A producer nothing is known of may begin anywhere: its records may have been deleted by retention.
+        # An unknown producer may start with any sequence: retention may have deleted its records.
         guard = self._guards.get(producer_id)
         if guard is None:
             return

@@ -1,5 +1,5 @@
-"""Reading from a log's segments as they were at one moment: which stretch of a file holds the records asked for, and
-which aborted transactions touch them. Nothing here changes anything, so that a thread may do it."""
+"""Reading from a log's segments as they were at one moment: which stretch of a file holds the records asked for, and which
+aborted transactions touch them. It changes nothing, so it may run in a thread."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class LoadedLog:
     log_start_offset: int
     log_end_offset: int
     synced: bool
-    """Nothing on disk was changed by opening it."""
+    """Opening it changed nothing on disk."""
 
 
 def load_log(
@@ -76,7 +76,7 @@ def load_log(
         log_end_offset = _recover(segments, recovery_point, config, epochs, environment, gaps)
     log_start_offset = max(log_start_offset, segments.first.base_offset)
     if log_start_offset > log_end_offset:
-        # DeleteRecords had removed more than what survived: nothing of it may come back.
+        # DeleteRecords had removed more than what survived: removed records must not reappear.
         segments, log_end_offset = _start_over(environment, segments, log_start_offset), log_start_offset
     epochs.truncate_from_end(log_end_offset)
     epochs.truncate_from_start(log_start_offset)
@@ -118,7 +118,7 @@ def _open_segments(
                 time_index_bytes=names.get(stem + ".timeindex", 0),
                 transaction_index_bytes=names.get(stem + ".txnindex", 0),
             )
-            # One that is not there need not be emptied to be made anew: a full disk may have no room for it.
+            # A missing index need not be created to be rebuilt: a full disk may have no room for it.
             segment.offset_index.has_file = stem + ".index" in names
             segment.time_index.has_file = stem + ".timeindex" in names
             opened.append(segment)
@@ -229,14 +229,14 @@ def _recover_segment(segment: Segment, recovery_point: int, config: LogConfig, e
         segment.offset_index.write()
         segment.time_index.write()
     except OSError as error:
-        if error.errno not in FULL_DISK:  # There the entries stay in memory until there is room.
+        if error.errno not in FULL_DISK:  # The entries stay in memory until there is room.
             raise
     return end_offset
 
 
 def _trusted_start(segment: Segment, recovery_point: int) -> tuple[int, int, int]:
-    """The last indexed batch before the recovery point, if the indexes can be believed: where checking
-    begins, and how many entries of either index stay."""
+    """The last indexed batch before the recovery point, if the indexes can be trusted: where checking begins, and how many
+    entries of each index stay."""
     if recovery_point <= segment.base_offset or not segment.offset_index.count:
         return 0, 0, 0
     try:

@@ -1,4 +1,4 @@
-"""Why a batch is refused that its header alone shows to be wrong: one sentence for each cause."""
+"""Errors for batches whose header alone is invalid: one sentence for each cause."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from headrace.wire.batch import BatchHeader, check_counts, parse_header
 from headrace.wire.errors import ErrorCode, KafkaError
 
 
-def misshapen(name: str, records: memoryview) -> KafkaError:
+def not_one_batch(name: str, records: memoryview) -> KafkaError:
     header = parse_header(records)
     return KafkaError(
         ErrorCode.INVALID_RECORD,
@@ -22,7 +22,7 @@ def too_large(name: str, size: int, limit: int) -> KafkaError:
     )
 
 
-def miscounted(header: BatchHeader) -> KafkaError:
+def wrong_counts(header: BatchHeader) -> KafkaError:
     check_counts(header)
     return KafkaError(
         ErrorCode.INVALID_RECORD,
@@ -34,8 +34,8 @@ def miscounted(header: BatchHeader) -> KafkaError:
 def without_sequence(name: str, producer_id: int, sequence: int) -> KafkaError:
     return KafkaError(
         ErrorCode.INVALID_RECORD,
-        f"Sequence {sequence} of producer {producer_id} for {name} cannot be: an idempotent batch "
-        "has a sequence and an epoch from 0 up.",
+        f"Sequence {sequence} of producer {producer_id} for {name} is invalid: an idempotent batch "
+        "has a sequence and an epoch of 0 or more.",
     )
 
 
@@ -53,5 +53,5 @@ def not_verified(name: str, producer_id: int) -> KafkaError:
 def out_of_order(name: str, base_offset: int, log_end_offset: int) -> KafkaError:
     return KafkaError(
         ErrorCode.OFFSET_OUT_OF_RANGE,
-        f"A batch for {name} begins at offset {base_offset}, before {log_end_offset}, where the log goes on.",
+        f"A batch for {name} begins at offset {base_offset}, before {log_end_offset}, where the log continues.",
     )

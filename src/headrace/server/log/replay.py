@@ -1,7 +1,7 @@
-"""Knowing a log's producers again: from the newest snapshot that can be trusted, and the batches after it.
+"""Restoring a log's producer state from the newest trusted snapshot and the batches after it.
 
-A snapshot has one batch per producer. The four before it are read from the log when somebody retries one of them, so that
-opening a log costs nothing more.
+A snapshot has one batch per producer. The four before it are read from the log when a client retries one of them, so that
+opening a log costs nothing extra.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace.wire.batch import BatchHeader
 logger = logging.getLogger(__name__)
 
 MOST_HEADERS = 10_000
-"""How many batches are looked at for one producer's."""
+"""How many batches are searched for one producer's."""
 
 
 def load_snapshot(

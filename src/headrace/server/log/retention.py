@@ -1,4 +1,4 @@
-"""Which segments may go: by age, by size, or because DeleteRecords has passed them. It only decides."""
+"""Which segments may go: by age, by size, or because DeleteRecords has passed them. It only decides; it removes nothing."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ from headrace.wire.batch import (
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 ROLL_NOT_KNOWN = NO_TIMESTAMP - 1
-"""Smaller than every timestamp, so that each batch asks."""
+"""Smaller than every timestamp, so that each batch checks."""
 
 _MAKE = tuple.__new__
 """Makes a NamedTuple in half the time, for every append."""
 
 _WAITING_ENTRIES = 32
 _HELD_BYTES = 2048
-"""The last batch stays in memory, for those who wait at the end, when it is no larger than this."""
+"""The last batch stays in memory for readers at the end of the log, unless it is larger than this."""
 
 
 class Segment(SegmentFile):
@@ -73,9 +73,9 @@ class Segment(SegmentFile):
         self._indexed_timestamp = NO_TIMESTAMP
         """The timestamp of the last time index entry."""
         self.max_timestamp = NO_TIMESTAMP
-        """The largest timestamp; -1 when no record has one. Whoever puts a segment from the disk into service calls
-        `know_timestamps` first: an append that had to look it up could fail half way, and a thread that did could
-        put it back over a newer one."""
+        """The largest timestamp; -1 when no record has one. Before a segment from disk goes into service, call
+        `know_timestamps`: an append that had to look it up could fail half way, and a thread could overwrite a newer
+        value."""
         self.max_timestamp_offset = base_offset
         """The last offset of the batch that has it."""
         self.first_timestamp: int | None = None
@@ -89,7 +89,7 @@ class Segment(SegmentFile):
         self.torn = False
         """A write failed, and may have left a part of itself behind the last whole batch."""
         self._last: Location | None = None
-        """The batch last appended: what those who wait at the end want."""
+        """The batch last appended, which readers at the end of the log want next."""
 
     def create_files(self, preallocate: int = 0) -> None:
         """Make the .log file; the indexes get theirs with their first entries, or when the segment is
@@ -153,7 +153,7 @@ class Segment(SegmentFile):
     ) -> None:
         """Take a batch that the file has at `position` into size, largest timestamp and indexes.
 
-        Nothing here may raise: the batch is written, and half of what is known of it would be worse than nothing.
+        Nothing here may raise: the batch is written, and its state must not be updated half way.
         """
         self.size = position + size
         self.synced = False
@@ -189,15 +189,14 @@ class Segment(SegmentFile):
         self.max_timestamp = self._indexed_timestamp = timestamp
 
     def index_max_timestamp(self) -> None:
-        """Let the time index know the largest timestamp so far; a segment that closes or is sealed ends
-        with it."""
+        """Add the largest timestamp so far to the time index; it is the last entry of a closed or sealed segment."""
         timestamp = self.max_timestamp
         if timestamp > self._indexed_timestamp:
             self.time_index.append(timestamp, self.max_timestamp_offset - self.base_offset)
             self._indexed_timestamp = timestamp
 
     def write_indexes(self) -> None:
-        """Bring index entries to their files if many wait, so that recovery finds its place in them."""
+        """Write index entries to their files if many are pending, so that recovery can start from them."""
         if self.offset_index.unwritten >= _WAITING_ENTRIES:
             self.offset_index.write()
             self.time_index.write()
@@ -235,12 +234,12 @@ class Segment(SegmentFile):
         return location.base_offset
 
     def largest_timestamp(self) -> int:
-        """What retention by time goes by: the largest timestamp, or when the file last changed."""
+        """The timestamp that retention uses: the largest of the records, or when the file last changed."""
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self.environment.files.modified_ms(self.path(".log"))
 
     def time_waited_for_roll(self, now_ms: int, timestamp: int) -> int:
-        """How long the first batch has been here, seen from a new batch with `timestamp`."""
+        """The age of the first batch, relative to a new batch with `timestamp`."""
         first = self.first_batch_timestamp()
         return timestamp - first if first >= 0 else now_ms - self.created_ms
 
@@ -284,7 +283,7 @@ class Segment(SegmentFile):
     # Life
 
     def seal(self) -> None:
-        """No more batches come: finish the indexes and give up memory."""
+        """No more batches will be appended: finish the indexes and free memory."""
         self._last = None
         self.roll_timestamp = ROLL_NOT_KNOWN
         if self.preallocated:
@@ -324,8 +323,8 @@ class Segment(SegmentFile):
                 self.synced = True
 
     def rename(self, suffix: str) -> None:
-        """Give every file another suffix, the .log first: without it the others mean nothing. While that one cannot
-        be renamed nothing has changed."""
+        """Change the suffix of every file, the .log first: the others mean nothing without it. If that rename fails, nothing
+        has changed."""
         files = self.environment.files
         before = self.suffix
         old = {kind: self.path(kind) for kind in (".log", ".index", ".timeindex", ".txnindex")}
@@ -352,7 +351,7 @@ class Segment(SegmentFile):
         self.transaction_index.path = self.path(".txnindex")
 
     def close(self) -> None:
-        """Let go of files and memory; slices that are being sent keep theirs."""
+        """Close files and free memory; slices that are being sent keep theirs."""
         self.environment.pool.empty(self.slot)
         self.offset_index.release()
         self.time_index.release()

@@ -1,7 +1,7 @@
 """The .log file of a segment: opening it, and walking the batches in it.
 
-Walking promises to stop rather than to go astray: a header that makes no sense ends it, with an error or,
-where the caller asked for sound batches only, without.
+A walk stops at the first header that makes no sense: with an error or, where the caller asked for valid batches only,
+without.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SegmentFile:
         return segment_path(self.directory, self.base_offset, kind) + self.suffix
 
     def handle(self, *, writable: bool = False) -> FileHandle:
-        """The open .log file. Whoever keeps the handle can read on although the segment is removed."""
+        """The open .log file. A handle stays readable after the segment is removed."""
         handle = self.slot.handle
         if handle is None or (writable and not handle.writable):
             handle = self.environment.files.open(self.path(".log"), writable=writable)
@@ -109,8 +109,7 @@ class SegmentFile:
             position += header.size
 
     def checked_batches(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-        """Every whole batch with a right checksum from `position` on; ends before the first that is not
-        so."""
+        """Every whole batch with a valid checksum from `position` on; ends before the first that is not."""
         handle = self.handle()
         chunk = memoryview(b"")
         chunk_start = position

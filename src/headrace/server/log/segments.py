@@ -79,5 +79,5 @@ class Segments:
         self.replace([segment], [])
 
     def replace(self, old: list[Segment], new: list[Segment]) -> None:
-        """Put compacted segments in the place of those they were made from."""
+        """Replace segments by the compacted ones made from them."""
         self._set([*(segment for segment in self.view.segments if segment not in old), *new])

@@ -1,4 +1,4 @@
-"""The snapshot files of one log: which there are, and the only code that makes or removes one.
+"""The snapshot files of one log, and the only code that creates or removes them.
 
 The event loop writes one where a segment begins; a flush writes one where it ends, in a thread and perhaps for the same
 offset. Each writes a file of its own and publishes it under the lock. At one offset the producers are the same unless
@@ -46,8 +46,8 @@ class SnapshotFiles:
         return read_snapshot(self._files, self.path(offset))
 
     def write(self, offset: int, data: bytes, bases: Iterable[int]) -> None:
-        """On the loop. It reaches the disk when the system likes; one that did not is found damaged. Older snapshots that
-        belong to no segment (`bases`) have served."""
+        """On the loop. It is not synced; one that did not reach the disk is found damaged. Older snapshots that belong to no
+        segment (`bases`) are removed."""
         with self._lock:
             self._files.write_whole(self.path(offset), data, sync=False)
             self._publish(offset, bases)
@@ -55,7 +55,7 @@ class SnapshotFiles:
     def write_durably(
         self, offset: int, data: bytes, bases: Iterable[int], still_true: Callable[[], bool]
     ) -> None:
-        """In a thread. `still_true` tells whether the log still holds the records that `data` knows of."""
+        """In a thread. `still_true` returns whether the log still holds the records that `data` describes."""
         name = f"{offset:020d}.{next(self._numbers)}{SUFFIX}{TEMPORARY}"
         temporary = os.path.join(self.directory, name)
         try:
@@ -77,7 +77,7 @@ class SnapshotFiles:
             self._remove(stray)
 
     def remove(self, offset: int) -> None:
-        """Forget the producers as they were at an offset."""
+        """Remove the snapshot at an offset."""
         with self._lock:
             self._remove(offset)
 

@@ -47,7 +47,7 @@ def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> list[ProducerEntry]:
-    """ValueError when the snapshot is damaged: whoever reads it goes back to an older one."""
+    """ValueError when the snapshot is damaged; the caller falls back to an older one."""
     if len(data) < _HEAD.size:
         raise ValueError("the snapshot is cut short")
     version, crc, count = _HEAD.unpack_from(data)

@@ -1,6 +1,6 @@
 """The open state of one log: its segments, leader epochs and producers, changed together.
 
-It exists only while a log is loaded. Every method leaves the three in step, on disk too; it knows no policy.
+It exists only while a log is loaded. Every method keeps the three consistent, on disk too; it implements no policy.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LogStore:
         self.snapshots: SnapshotFiles = loaded.snapshots
         self.directory_synced = loaded.synced
         self._swapping = threading.Lock()
-        """Held while files of segments change hands or are cut."""
+        """Held while segment files are swapped or truncated."""
         self.swaps = 0
         """How often that has happened."""
 
@@ -83,7 +83,7 @@ class LogStore:
         except OSError as error:
             if (
                 error.errno not in FULL_DISK
-            ):  # Without it a crash forgets producers of whom no record is left; a clean stop writes it.
+            ):  # Without it a crash loses producers that have no record left; a clean stop writes it.
                 segment.remove_files()
                 raise
         old = self.active
@@ -116,7 +116,7 @@ class LogStore:
             )
 
     def take_snapshot(self, offset: int) -> None:
-        """Write down the producers as they are now, with the log ending at `offset`."""
+        """Write a snapshot of the producers, with the log ending at `offset`."""
         if offset not in self.snapshots:
             data = encode_snapshot(self.producers.entries.values())
             self.snapshots.write(offset, data, self.segments.bases)
@@ -181,7 +181,7 @@ class LogStore:
         """Serve a compacted segment instead of those it was made from.
 
         Its files have the suffix .swap, all of them on disk: from here on a crash finishes what this does. A thread that
-        looks into the segments meanwhile may find no file under a name, or another's: `_unswapped_since` tells.
+        reads the segments meanwhile may find a file missing or replaced: `_unswapped_since` detects that.
         """
         new.know_timestamps()
         with self._swapping:
@@ -200,8 +200,8 @@ class LogStore:
     # Reading
 
     def look(self, into: Callable[[SegmentView, *Ts], T], *arguments: *Ts) -> T:
-        """Look something up in the segments there are. A thread may look into one that is being removed, replaced or cut:
-        then look again, at those that are left."""
+        """Look something up in the current segments. A thread may hit one that is being removed, replaced or truncated: then
+        look again in those that are left."""
         while True:
             swaps, view = self.swaps, self.segments.view
             try:
@@ -218,7 +218,7 @@ class LogStore:
                     return found
 
     def _unswapped_since(self, swaps: int) -> bool:
-        """Whether what was found in the segments' files since `swaps` was so many can be believed. Waits for the end of a
+        """Whether results read from the segments' files since `swaps` had this value can be trusted. Waits for the end of a
         swap or truncation that is under way."""
         if self._swapping.locked():
             with self._swapping:
@@ -254,7 +254,7 @@ class LogStore:
                 raise
 
     def finish(self, log_start_offset: int, end_offset: int) -> None:
-        """Bring everything to the disk, what only memory has included, ready for a clean stop.
+        """Flush everything, including what is only in memory, for a clean stop.
 
         A log that holds next to nothing gets no indexes and no snapshot for that: making files takes most of the time in
         which a broker with thousands of such logs stops, and reading a few batches when the log is next used takes none.
@@ -278,7 +278,7 @@ class LogStore:
         )
 
     def release(self) -> None:
-        """Let go of every file without writing anything."""
+        """Close every file without writing anything."""
         for segment in self.segments:
             segment.close()
 

@@ -1,4 +1,4 @@
-"""The slow road of an append: what a batch header alone cannot decide.
+"""The slow path of an append: checks that a batch header alone cannot decide.
 
 Taken when a topic wants record keys (compaction), its own timestamps or codec, or when a header looks out of
 the ordinary. It returns the batch to store, the same buffer or a new one, or raises with one line per bad
@@ -41,7 +41,7 @@ class RecordsRefused(KafkaError):
 
 
 def needs_inspection(config: LogConfig, origin: AppendOrigin) -> bool:
-    """Whether this topic's settings can ever send an ordinary batch down the slow road."""
+    """Whether this topic's settings can ever send an ordinary batch down the slow path."""
     if config.log_append_time or config.target_codec is not None:
         return True
     # A coordinator's records have keys, and the time they are written.

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 SWEEP_SECONDS = 10.0
 
 
-class Dispatcher(Protocol):
+class FrameServer(Protocol):
     """What serves the frames of all connections."""
 
     turn: Turn
@@ -51,7 +51,7 @@ class Acceptors:
     """All listeners of a broker, and every connection that is open on them."""
 
     def __init__(
-        self, dispatcher: Dispatcher, limits: Limits, admission: Admission, clock: Clock, disk: Executor
+        self, dispatcher: FrameServer, limits: Limits, admission: Admission, clock: Clock, disk: Executor
     ) -> None:
         self.limits = limits
         self.admission = admission
@@ -83,23 +83,29 @@ class Acceptors:
             self._sweep.cancel()
         for connection in tuple(self.connections):
             connection.transport.abort()
-        # One turn of the loop, so that every connection hears that it is closed.
+        # One turn of the loop, so that every connection is notified of its end.
         await asyncio.sleep(0)
 
     def admit(self, connection: Connection) -> bool:
-        """Whether the connection may stay. One that comes too soon after others stays unserved until its turn."""
-        host, listener = connection.peer_host, connection.listener_name
+        """Whether the connection may stay. One that comes too soon after others stays unserved until its turn; one that
+        exceeds the quota of its address is closed after a while, so that a client in a hurry is slowed down."""
+        host, listener, now = connection.peer_host, connection.listener_name, self.clock.monotonic()
         self.connections.add(connection)
         complaint = self.admission.came(listener, host)
-        wait = self.admission.turn(listener, self.clock.monotonic()) if complaint is None else None
+        too_soon = self.admission.too_soon(listener, host, now) if complaint is None else 0.0
+        if too_soon > 0:
+            log.info("connection from %s exceeds the quota connection_creation_rate", host)
+            connection.mute()
+            self.clock.call_later(too_soon, connection.transport.abort)
+            return True
+        wait = self.admission.turn(listener, now) if complaint is None else None
         if wait is None:
             log.warning(
                 "refused connection from %s: %s", host, complaint or "max.connection.creation.rate exceeded"
             )
             return False
         if wait > 0:
-            connection.mute()
-            self.clock.call_later(wait, connection.unmute)
+            connection.throttle(wait)
         return True
 
     def forget(self, connection: Connection) -> None:
@@ -108,7 +114,7 @@ class Acceptors:
             self.admission.left(connection.listener_name, connection.peer_host)
 
     def _tidy(self) -> None:
-        """Close what has been idle too long, and take large buffers back from what is idle now."""
+        """Close connections that have been idle too long, and reclaim large buffers from idle ones."""
         now = self.clock.monotonic()
         longest = self.limits.max_idle_ms / 1000
         for connection in tuple(self.connections):
@@ -133,6 +139,7 @@ class Acceptor:
         self._server = server
         self.dispatch = server.dispatcher.dispatch
         self.monotonic = server.clock.monotonic
+        self.call_later = server.clock.call_later
 
     def opened(self, connection: Connection) -> bool:
         if not self._server.admit(connection):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import INT_MAX, ConfigError
 from headrace.server.config.ip_overrides import parse_overrides
+from headrace.server.quotas.addresses import AddressRates
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +71,12 @@ def _by_address(text: str) -> dict[str, int]:
     return found
 
 
-class Pace:
-    """Lets so many events a second happen, a second's worth of them at once; later ones have to wait."""
+class AdmissionPace:
+    """Allows so many events per second, with bursts of one second's worth; later ones have to wait."""
 
     def __init__(self) -> None:
         self._next = float("-inf")
-        """When the next one would be due if they came evenly."""
+        """When the next one would be due if they were evenly spaced."""
 
     def wait(self, rate: int, now: float) -> float:
         """How long one more event would have to wait now."""
@@ -88,16 +89,18 @@ class Pace:
 class Admission:
     """Counts the connections of one broker. Call `left` for every connection that ends, refused or not."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, addresses: AddressRates) -> None:
         self.limits = limits
+        self.addresses = addresses
+        """The quotas of ips."""
         self._total = 0
         self._by_host: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
-        self._pace = Pace()
-        self._listener_paces: dict[str, Pace] = {}
+        self._pace = AdmissionPace()
+        self._listener_paces: dict[str, AdmissionPace] = {}
 
     def came(self, listener: str, host: str) -> str | None:
-        """One more connection; why it must go again, if it must."""
+        """Count a new connection; returns the reason if it must be closed."""
         complaint = self._complaint(listener, host)
         self._total += 1
         self._by_host[host] += 1
@@ -125,13 +128,18 @@ class Admission:
         if not self._by_host[host]:
             del self._by_host[host]
 
+    def too_soon(self, listener: str, host: str, now: float) -> float:
+        """How many seconds to keep a connection waiting that exceeds the quota of its address, before it is closed."""
+        own = self.limits.listeners.get(listener, ListenerLimits())
+        return 0.0 if own.exempt else self.addresses.connected(host, now)
+
     def turn(self, listener: str, now: float) -> float | None:
         """How many seconds a new connection must wait before it is served; None when too many wait already."""
         limits = self.limits
         own = limits.listeners.get(listener, ListenerLimits())
         paced = []
         if own.max_creation_rate != INT_MAX:
-            paced.append((self._listener_paces.setdefault(listener, Pace()), own.max_creation_rate))
+            paced.append((self._listener_paces.setdefault(listener, AdmissionPace()), own.max_creation_rate))
         if limits.max_creation_rate != INT_MAX and not own.exempt:
             paced.append((self._pace, limits.max_creation_rate))
         if any(rate == 0 or pace.wait(rate, now) * rate >= limits.most_waiting for pace, rate in paced):

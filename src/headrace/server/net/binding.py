@@ -10,7 +10,7 @@ from headrace.server.config.listeners import Listener
 
 
 class BindError(Exception):
-    """The message says what to do about it."""
+    """The message includes the remedy."""
 
 
 def bind(config: BrokerConfig) -> list[tuple[Listener, socket.socket]]:

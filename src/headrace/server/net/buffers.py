@@ -33,11 +33,11 @@ class Holder(Hashable, Protocol):
         ...
 
     def memory_freed(self) -> None:
-        """Try again to take what there was no room for."""
+        """Try again to get the memory that was not available."""
         ...
 
     def shrink(self) -> None:
-        """Give back a buffer with nothing in it."""
+        """Give back an empty buffer."""
         ...
 
     def cut(self, reason: str) -> None: ...
@@ -79,7 +79,7 @@ class BufferBudget:
         return self._borrower is holder
 
     def take(self, size: int, holder: Holder) -> bool:
-        """Whether `holder` has so much more from now on; if not, it is called when it may try again."""
+        """Take this many more bytes for `holder`; if False, it is called back when it may try again."""
         held = self._held.get(holder, 0) + size
         fits = held <= self._limit - self._shared - size
         if fits and self._borrower is not holder:
@@ -98,7 +98,7 @@ class BufferBudget:
         return True
 
     def give_back(self, holder: Holder) -> None:
-        """All that `holder` has; it waits for no more."""
+        """Release everything that `holder` has; it no longer waits."""
         self._waiting.pop(holder, None)
         self._shared -= self._held.pop(holder, 0)
         if self._borrower is holder:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Protocol, cast
 
+from headrace.clock import Timer
 from headrace.server.net.buffers import BufferBudget
 from headrace.server.net.fairness import Fairness, Share
 from headrace.server.net.receive_buffer import SMALL, ReceiveBuffer
@@ -53,10 +54,20 @@ class Listener(Protocol):
     def make_replies(self, connection: Connection, transport: asyncio.Transport) -> ReplyQueue: ...
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        """Serve one frame; may mute the connection. The frame is invalid after this returns."""
+        """Serve one frame; may mute the connection. The frame is valid only until this returns."""
         ...
 
     def monotonic(self) -> float: ...
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer: ...
+
+
+class Repeated(Protocol):
+    """A request that a connection is likely to send again, ready to be served without being decoded."""
+
+    def serve(self, connection: Connection, frame: memoryview) -> bool:
+        """Whether the frame is that request again, and served."""
+        ...
 
 
 class Login(Protocol):
@@ -90,13 +101,17 @@ class Connection(asyncio.BufferedProtocol):
         "_inbox",
         "_listener",
         "_reading_paused",
+        "_request_waits",
         "_serving",
+        "_throttle",
+        "_throttled_until",
         "last_active",
         "login",
         "max_frame",
         "muted",
         "peer_host",
         "principal",
+        "repeated",
         "replies",
         "serve",
         "share",
@@ -115,7 +130,13 @@ class Connection(asyncio.BufferedProtocol):
         self._serving = _Serving.RESTING
         self.share = Share(listener.fairness)
         self.muted = False
+        """No frame is served now: a request waits, the client is throttled, or the peer is gone."""
+        self._request_waits = False
+        self._throttle: Timer | None = None
+        """Runs until the client has waited for as long as its quota asks for."""
+        self._throttled_until = 0.0
         self.principal = ANONYMOUS
+        self.repeated: Repeated | None = None
         self.login: Login | None = None
         """None where nobody has to log in."""
         self.serve: Callable[[Connection, memoryview], None] = listener.dispatch
@@ -147,6 +168,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.muted = True
+        self.repeated = None
+        if self._throttle is not None:
+            self._throttle.cancel()
         self.replies.close()
         if self.login is not None:
             self.login.closed()
@@ -176,17 +200,40 @@ class Connection(asyncio.BufferedProtocol):
     # From the handlers.
 
     def mute(self) -> None:
+        """A request waits for its reply."""
+        self._request_waits = True
         self.muted = True
 
     def unmute(self) -> None:
-        """The request that waited has its reply; go on with the next frame, unless the peer is gone."""
-        if self.transport.is_closing():
+        """The request that waited has its reply; go on with the next frame."""
+        self._request_waits = False
+        self._listen_again()
+
+    def throttle(self, seconds: float) -> None:
+        """Serve no further frame for so long, whatever else there is to wait for."""
+        until = self._listener.monotonic() + seconds
+        if self.transport.is_closing() or (self._throttle is not None and until <= self._throttled_until):
+            return
+        if self._throttle is not None:
+            self._throttle.cancel()
+        self.muted = True
+        self._throttled_until = until
+        self._throttle = self._listener.call_later(seconds, self._throttle_over)
+
+    def _throttle_over(self) -> None:
+        self._throttle = None
+        self.last_active = self._listener.monotonic()  # It was not idle: it had to wait.
+        self._listen_again()
+
+    def _listen_again(self) -> None:
+        """Unless there is something else to wait for, or the peer is gone."""
+        if self._request_waits or self._throttle is not None or self.transport.is_closing():
             return
         self.muted = False
         self._serve_soon()
 
     def drained(self) -> None:
-        """From the reply queue: nothing of a reply is left over; go on with the next frame."""
+        """From the reply queue: every reply has been written; continue with the next frame."""
         if not self.muted:
             self._serve_soon()
 
@@ -196,7 +243,7 @@ class Connection(asyncio.BufferedProtocol):
             asyncio.get_running_loop().call_soon(self.parse)
 
     def cut(self, reason: str) -> None:
-        """Close the connection because of what the peer did, saying why once; what it sent after that is not served."""
+        """Close the connection because of an error of the peer, and log the reason once; frames after it are not served."""
         self.muted = True
         if not self.transport.is_closing():
             log.warning("closed connection from %s: %s", self.peer_host, reason)
@@ -301,7 +348,7 @@ class Connection(asyncio.BufferedProtocol):
         self.parse()
 
     def shrink(self) -> None:
-        """An idle connection keeps only a small buffer; the server asks for the rest now and then."""
+        """An idle connection keeps only a small buffer; the server reclaims the rest from time to time."""
         inbox = self._inbox
         if inbox.end == inbox.start and inbox.paid > SMALL:
             inbox.shrink()

@@ -1,4 +1,4 @@
-"""Fairness between connections: those that move much give way to those that ask little.
+"""Fairness between connections: those with heavy traffic yield to those with small requests.
 
 A connection has the loop for a turn of so many bytes, then the others are served. While some of them ask little (a
 record now and then, a heartbeat), turns are shorter, and a connection that moves much pauses between its turns for
@@ -18,14 +18,14 @@ SHORT_TURN = 256 * 1024
 TURN_SECONDS = 0.05
 """A connection that spends a short turn this fast is heavy."""
 HEAVY_SECONDS = 0.1
-"""How long a connection counts as one that moves much."""
+"""How long a connection counts as heavy."""
 LIGHT_SECONDS = 0.05
-"""How long others give way after a small request."""
+"""How long heavy connections yield after a small request."""
 LONGEST_PAUSE = 0.004
 
 
 class Fairness:
-    """What the connections of one event loop know of each other."""
+    """What the connections of one event loop share."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.now = now
@@ -33,7 +33,7 @@ class Fairness:
         self._lateness = 0.0
 
     def pause(self) -> float:
-        """Seconds that a connection that moves much waits now for its next turn."""
+        """Seconds that a heavy connection currently waits for its next turn."""
         return round(min(8 * self._lateness, LONGEST_PAUSE), 3) if self.now() < self.light_until else 0.0
 
     def next_turn(self, go_on: Callable[[], None], pause: float) -> None:
@@ -61,7 +61,7 @@ class Share:
 
     @property
     def hurried(self) -> bool:
-        """This connection moves much while others ask little: what costs the loop least is best."""
+        """This connection is heavy while others send small requests: prefer what costs the loop least."""
         now = self._fairness.now()
         return now < self._heavy_until and now < self._fairness.light_until
 

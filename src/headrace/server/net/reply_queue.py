@@ -35,13 +35,13 @@ SENT_AT_ONCE = 256 * 1024
 LEAST_SENT = 32 * 1024
 """Below this, copying costs less than asking the kernel."""
 FEELER = 16 * 1024
-"""What is written to a peer that is full, so that the transport tells when there is room again."""
+"""What is written when the peer's window is full, so that the transport reports when there is room again."""
 GATHER_MOST = 8 * 1024
 """How much of small replies may be held back while more requests are being served."""
 
 
 class Reply:
-    """A place in the order of replies; `parts` is None until it is known what to say."""
+    """A place in the order of replies; `parts` is None until the reply is known."""
 
     __slots__ = ("parts",)
 
@@ -67,16 +67,16 @@ class Pieces:
 
 
 class _Pump(Enum):
-    """Who sends the next piece."""
+    """What triggers the next piece."""
 
     READY = auto()
     """The caller that has something to send, at once."""
     READING = auto()
     """The thread that reads it, when it is done."""
     YIELDED = auto()
-    """The next turn: it is the others' now."""
+    """The next turn: other connections are served first."""
     CLOSED = auto()
-    """Nobody: the peer is gone, or is being cut off."""
+    """Nothing: the peer is gone, or is being disconnected."""
 
 
 class ReplyQueue:
@@ -193,7 +193,7 @@ class ReplyQueue:
         self._on_failure(reason)
 
     def _pump(self) -> None:
-        """Write until everything ready is out, the peer is full or a disk must be asked."""
+        """Write until everything ready is out, the peer's window is full or a disk read is needed."""
         if self._pump_state is not _Pump.READY:
             return
         self._write_gathered()

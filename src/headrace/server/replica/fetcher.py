@@ -1,7 +1,8 @@
-"""Pulls from one leader everything this broker follows there, in one request at a time over a fetch session.
+"""Fetches every partition that this broker follows from one leader, one request at a time over a fetch session.
 
-The request carries the epoch of the last record this log has; when the leader's history differs, it says where, and
-the log is cut there (KIP-595). So a follower never cuts blindly to its own high watermark: see docs/replication.md.
+The request carries the epoch of the last record this log has; when the leader's history diverges, the reply says where, and
+the log is truncated there (KIP-595). So a follower never truncates blindly to its own high watermark: see
+docs/replication.md.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ log = logging.getLogger(__name__)
 FETCH_VERSION = 17
 LIST_OFFSETS_VERSION = 7
 EARLIEST, LATEST = -2, -1
-FIRST_REST = 0.02
+FIRST_BACKOFF_SECONDS = 0.02
 
 Key = tuple[uuid.UUID, int]
 
@@ -78,20 +79,20 @@ class ReplicaFetcher:
         self._settings = settings
         self._throttle = throttle
         self._partitions: dict[Key, Partition] = {}
-        self._resting: dict[Key, float] = {}
-        """Partitions that cannot go on for now, and when to ask again."""
-        self._rested: dict[Key, float] = {}
-        """How long each of them rested last. Most trouble is that one broker heard of a new leader before the other:
-        the first rest is short, and those that follow grow to replica.fetch.backoff.ms."""
+        self._backing_off: dict[Key, float] = {}
+        """Partitions that back off after an error, and when to fetch them again."""
+        self._backoffs: dict[Key, float] = {}
+        """The last backoff of each, in seconds. Most errors mean only that one broker learned of a new leader before the
+        other: the first backoff is short, and the next ones grow to replica.fetch.backoff.ms."""
         self._behind: set[Key] = set()
-        """Partitions under the throttle that the leader has more of."""
+        """Throttled partitions that have not caught up with the leader."""
         self._held: set[Key] = set()
-        """Those that are not asked for until the throttle allows it."""
+        """Those that are not fetched until the throttle allows it."""
         self._to_send: dict[Key, None] = {}
-        """Partitions whose place the session does not know yet."""
+        """Partitions whose fetch offset the session does not know yet."""
         self._to_forget: dict[Key, None] = {}
         self._asked_in: dict[Key, int] = {}
-        """The leader epoch in which each was last asked for: an answer to that counts in no other."""
+        """The leader epoch in which each was last fetched; a reply counts only in that epoch."""
         self._session_id = 0
         self._session_epoch = 0
         self._session_broker_epoch = -1
@@ -107,7 +108,7 @@ class ReplicaFetcher:
         self._partitions[key] = partition
         self._to_forget.pop(key, None)
         self._held.discard(key)
-        self._resting.pop(key, None)
+        self._backing_off.pop(key, None)
         self._to_send[key] = None
         self._work.set()
 
@@ -115,17 +116,17 @@ class ReplicaFetcher:
         key = (partition.topic_id, partition.index)
         if self._partitions.pop(key, None) is not None:
             self._to_send.pop(key, None)
-            self._resting.pop(key, None)
+            self._backing_off.pop(key, None)
             self._behind.discard(key)
             self._held.discard(key)
             self._asked_in.pop(key, None)
-            self._rested.pop(key, None)
+            self._backoffs.pop(key, None)
             self._to_forget[key] = None
 
     def ask_again(self, partition: Partition) -> None:
-        """Name a partition's place once more, or find that it has none."""
+        """Send a partition's fetch offset again, if it is followed and not backing off."""
         key = (partition.topic_id, partition.index)
-        if key in self._partitions and key not in self._resting and key not in self._held:
+        if key in self._partitions and key not in self._backing_off and key not in self._held:
             self._to_send[key] = None
 
     async def stop(self) -> None:
@@ -164,13 +165,13 @@ class ReplicaFetcher:
         self._to_send = dict.fromkeys(self._partitions)
         self._to_forget.clear()
         self._asked_in.clear()
-        self._resting.clear()
+        self._backing_off.clear()
         self._behind.clear()
         self._held.clear()
 
     async def _fetch(self, connection: AsyncConnection) -> None:
         if self._broker_epoch() != self._session_broker_epoch:
-            # This broker registered anew; the leader takes it for in sync only under its present epoch.
+            # This broker registered again; the leader counts it as in sync only under its current epoch.
             self._start_session_over()
         await self._bring_to_disk()
         request = self._request()
@@ -193,32 +194,32 @@ class ReplicaFetcher:
                 key = (topic.topic_id, reply.partition_index)
                 partition = self._partitions.get(key)
                 if partition is None or self._asked_in.get(key) != partition.leader_epoch:
-                    continue  # A change of roles has overtaken the answer; `follow` has asked for it anew.
+                    continue  # The partition's role changed meanwhile; `follow` has already asked for it again.
                 if self._take(key, partition, reply):
                     out_of_range.append(partition)
         for partition in out_of_range:
             try:
                 await self._find_place(connection, partition)
             except KafkaError as error:
-                self._rest((partition.topic_id, partition.index), partition, error.message)
+                self._back_off((partition.topic_id, partition.index), partition, error.message)
         if not response.session_id:
-            asked = self._partitions.keys() - self._resting.keys() - self._held
+            asked = self._partitions.keys() - self._backing_off.keys() - self._held
             self._to_send = dict.fromkeys(asked)
 
     def _nothing_to_ask_for(self) -> float:
-        """How many seconds it will be before there is anything to ask; 0 when there is."""
-        self._wake_rested()
+        """Seconds until there is something to fetch; 0 when there is already."""
+        self._resume_after_backoff()
         self._hold_throttled()
-        idle = len(self._resting.keys() | self._held)
+        idle = len(self._backing_off.keys() | self._held)
         if not idle or idle < len(self._partitions):
             return 0.0
-        waits = [until - self._clock.monotonic() for until in self._resting.values()]
+        waits = [until - self._clock.monotonic() for until in self._backing_off.values()]
         if self._held:
             waits.append(self._throttle.seconds_left())
         return max(min(waits), 0.001)
 
     def _hold_throttled(self) -> None:
-        """Leave out what is throttled and not in sync while the limit is exceeded; what is in sync goes on."""
+        """Leave out throttled partitions that are not in sync while the limit is exceeded; those in sync continue."""
         if self._throttle.seconds_left() > 0:
             for key in self._behind:
                 self._leave_out(key)
@@ -226,26 +227,26 @@ class ReplicaFetcher:
             self._behind.clear()
         elif self._held:
             for key in self._held:
-                self._take_in(key)
+                self._ask_for(key)
             self._held.clear()
 
-    def _wake_rested(self) -> None:
+    def _resume_after_backoff(self) -> None:
         now = self._clock.monotonic()
-        for key in [key for key, until in self._resting.items() if until <= now]:
-            del self._resting[key]
-            self._take_in(key)
+        for key in [key for key, until in self._backing_off.items() if until <= now]:
+            del self._backing_off[key]
+            self._ask_for(key)
 
     def _leave_out(self, key: Key) -> None:
-        """The session forgets it: otherwise every reply would bring again what this broker does not want now."""
+        """Remove it from the session: otherwise every reply would contain records that this broker does not want now."""
         self._to_send.pop(key, None)
         self._to_forget[key] = None
 
-    def _take_in(self, key: Key) -> None:
+    def _ask_for(self, key: Key) -> None:
         self._to_forget.pop(key, None)
         self._to_send[key] = None
 
     async def _bring_to_disk(self) -> None:
-        """To ask from an offset on is to say that everything before it is here: in sync mode, on the disk."""
+        """A fetch offset states that everything before it is here: in sync mode, on disk."""
         flushes = {key: self._partitions[key].bring_to_disk() for key in self._to_send}
         waiting = {key: flush for key, flush in flushes.items() if flush is not None}
         if not waiting:
@@ -254,7 +255,7 @@ class ReplicaFetcher:
         for key, flush in waiting.items():
             error, partition = flush.exception(), self._partitions.get(key)
             if error is not None and partition is not None:
-                self._rest(key, partition, f"the disk: {error}")
+                self._back_off(key, partition, f"the disk: {error}")
 
     def _request(self) -> FetchRequest:
         settings = self._settings
@@ -262,13 +263,13 @@ class ReplicaFetcher:
         later: dict[Key, None] = {}
         for key in list(self._to_send):
             partition = self._partitions[key]
-            if partition.awaits_disk:  # Followed anew while the others were brought there.
+            if partition.awaits_disk:  # Followed again while the others were flushed.
                 later[key] = None
                 continue
             try:
                 place = self._place(partition)
-            except KafkaError as error:  # Its log fails; the others must go on.
-                self._rest(key, partition, error.message)
+            except KafkaError as error:  # Its log failed; the others must continue.
+                self._back_off(key, partition, error.message)
                 continue
             self._asked_in[key] = partition.leader_epoch
             topics.setdefault(key[0], FetchTopic(topic_id=key[0])).partitions.append(place)
@@ -299,13 +300,13 @@ class ReplicaFetcher:
         )
 
     def _take(self, key: Key, partition: Partition, reply: PartitionReply) -> bool:
-        """Apply one partition's answer; True when its place in the leader's log must be looked up."""
+        """Apply one partition's reply; True when its offset is out of the leader's range and must be looked up."""
         code = ErrorCode(reply.error_code)
         if partition.is_leader or code is ErrorCode.OFFSET_OUT_OF_RANGE:
             return not partition.is_leader
         try:
             if code is not ErrorCode.NONE:
-                self._rest(key, partition, code.name)
+                self._back_off(key, partition, code.name)
             elif reply.diverging_epoch.end_offset >= 0:
                 self._cut(partition, reply.diverging_epoch.epoch, reply.diverging_epoch.end_offset)
                 self._to_send[key] = None
@@ -318,10 +319,10 @@ class ReplicaFetcher:
                 if partition.log.log_end_offset != before:
                     self._to_send[key] = None
                 self._count(key, partition, len(records), reply.high_watermark)
-                if self._rested:
-                    self._rested.pop(key, None)
+                if self._backoffs:
+                    self._backoffs.pop(key, None)
         except KafkaError as error:
-            self._rest(key, partition, error.message or error.code.name)
+            self._back_off(key, partition, error.message or error.code.name)
         return False
 
     def _count(self, key: Key, partition: Partition, size: int, high_watermark: int) -> None:
@@ -331,31 +332,35 @@ class ReplicaFetcher:
             if partition.log.log_end_offset < high_watermark:
                 self._behind.add(key)
 
-    def _rest(self, key: Key, partition: Partition, reason: str) -> None:
-        log.info("%s rests from following broker %d: %s", partition, self._leader_id, reason)
+    def _back_off(self, key: Key, partition: Partition, reason: str) -> None:
+        log.info("%s backs off from following broker %d: %s", partition, self._leader_id, reason)
         self._leave_out(key)
-        seconds = min(self._rested.get(key, FIRST_REST / 2) * 2, self._settings.backoff_ms / 1000)
-        self._rested[key] = seconds
-        self._resting[key] = self._clock.monotonic() + seconds
+        seconds = min(
+            self._backoffs.get(key, FIRST_BACKOFF_SECONDS / 2) * 2, self._settings.backoff_ms / 1000
+        )
+        self._backoffs[key] = seconds
+        self._backing_off[key] = self._clock.monotonic() + seconds
 
     def _cut(self, partition: Partition, epoch: int, end_offset: int) -> None:
         target = agreed_end(partition.log, epoch, end_offset)
-        log.info("%s: cut from %d to %d", partition, partition.log.log_end_offset, target)
+        log.info("%s: truncating from %d to %d", partition, partition.log.log_end_offset, target)
         partition.truncate(target)
 
     async def _find_place(self, connection: AsyncConnection, partition: Partition) -> None:
-        """The offset asked for is not in the leader's log: begin again where it has records."""
+        """The fetch offset is not in the leader's log: start over where it has records."""
         key, epoch = (partition.topic_id, partition.index), partition.leader_epoch
 
         def still_follows() -> bool:
-            """An answer that a change of roles has overtaken says nothing of this log any more."""
+            """A reply from before a role change no longer applies to this log."""
             return partition.leader_epoch == epoch and self._partitions.get(key) is partition
 
         latest = await self._offset_of(connection, partition, LATEST)
         if not still_follows():
             return
         if latest is not None and latest < partition.log.log_end_offset:
-            log.warning("%s: the leader's log ends at %d, before this one; cut there", partition, latest)
+            log.warning(
+                "%s: the leader's log ends at %d, before this one; truncating there", partition, latest
+            )
             partition.truncate(latest)
             self._to_send[key] = None
             return
@@ -367,7 +372,7 @@ class ReplicaFetcher:
             partition.log.truncate_fully_and_start_at(earliest)
             self._to_send[key] = None
         else:
-            self._rest(key, partition, "its place is in the leader's log, which refuses it still")
+            self._back_off(key, partition, "its offset is in the leader's log, which still refuses it")
 
     async def _offset_of(self, connection: AsyncConnection, partition: Partition, time: int) -> int | None:
         asked = ListOffsetsPartition(partition.index, partition.leader_epoch, time)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.replicas import Replicas
@@ -38,9 +39,9 @@ class FetchEntry:
         self.index = index
         self.partition: Partition | None = None
         self.left_out = False
-        """There are records for it that the last look had no room for."""
+        """The last read had no room for its records."""
         self.noted = False
-        """A follower's place, as it last named it, is known to the leader."""
+        """The leader has recorded the follower's latest fetch offset."""
         self.sent_high_watermark = -1
         self.sent_log_start = -1
 
@@ -52,7 +53,7 @@ class FetchEntry:
         last_fetched_epoch: int,
         log_start_offset: int = -1,
     ) -> None:
-        """What a request says; where its own log starts only a follower tells."""
+        """The partition as the request names it; only a follower sends its log start offset."""
         self.noted = False
         self.log_start_offset = log_start_offset
         self.offset = offset
@@ -61,11 +62,16 @@ class FetchEntry:
         self.last_fetched_epoch = last_fetched_epoch
 
 
+Permission = tuple[AbstractSet[bytes], Callable[[bytes], bool]]
+"""Topics known to be allowed, which ACLs that change take out, and whom to ask about the others."""
+
+
 class FetchReader:
-    """What holds for a whole request: the reader, how far it may see, and how much it takes."""
+    """What applies to a whole request: the reader, how far it may read, and its byte limits."""
 
     __slots__ = (
-        "_may_read",
+        "_denied",
+        "_permission",
         "_replicas",
         "_selector",
         "_throttle",
@@ -85,7 +91,7 @@ class FetchReader:
         replica_id: int,
         isolation: int,
         max_bytes: int,
-        may_read: Callable[[bytes], bool] | None = None,
+        permission: Permission | None = None,
         throttle: ReplicationThrottle | None = None,
         selector: Selector | None = None,
     ) -> None:
@@ -95,8 +101,10 @@ class FetchReader:
         self.replica_id = replica_id
         self.isolation = isolation
         self.max_bytes = max_bytes
-        self._may_read = may_read
-        """Whether the reader is allowed this topic; asked each time, because permissions change. None: it is."""
+        self._permission = permission
+        """Which topics the reader is allowed; asked with each look, because permissions change. None: all."""
+        self._denied: bytes | None = None
+        """The last topic that was not: a request names all its partitions one after the other."""
         self._throttle = throttle
         """For followers: what they may take while they catch up."""
         self._selector = selector
@@ -124,8 +132,9 @@ class FetchReader:
 
     def _read_entry(self, entry: FetchEntry, room: int, first: bool, nowait: bool) -> PartitionReply:
         entry.left_out = False
-        if self._may_read is not None and not self._may_read(entry.topic):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        permission = self._permission
+        if permission is not None and entry.topic not in permission[0]:
+            self._require(entry.topic, permission)
         partition = self._replicas.find(entry.topic, entry.index, self.by_id)
         entry.partition = partition
         self._check(partition, entry)
@@ -143,8 +152,8 @@ class FetchReader:
             if reply.diverging_epoch is not None:
                 return reply
         if self.replica_id >= 0 and not entry.noted and log.log_start_offset <= entry.offset <= limit:
-            # When it named its place, this leader had not heard of it or its term yet. A session names a place only once, so
-            # that the leader would wait for it for ever: it has to name it again.
+            # When the follower sent its offset, this leader did not know it or its epoch yet. A session sends an offset
+            # only once, so the leader would wait for it forever: ask for it again.
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
         if self._selector is not None:
             reply.preferred_read_replica = self._selector(partition, entry.offset)
@@ -170,15 +179,20 @@ class FetchReader:
             reply.aborted = []
         return reply
 
+    def _require(self, topic: bytes, permission: Permission) -> None:
+        if topic == self._denied or not permission[1](topic):
+            self._denied = topic
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
     def _throttled(self, partition: Partition) -> bool:
-        """Whether a follower that catches up has to wait, for the sake of everybody else."""
+        """Whether a follower that is catching up has to wait for the throttle."""
         throttle = self._throttle
         if throttle is None or not throttle.covers(partition) or partition.has_in_sync(self.replica_id):
             return False
         return throttle.seconds_left() > 0
 
     def throttled_for(self, replies: Iterable[tuple[FetchEntry, PartitionReply]]) -> float:
-        """Seconds until what the throttle holds back may go on; 0 when it holds nothing back."""
+        """Seconds until throttled partitions may continue; 0 when none is held back."""
         throttle = self._throttle
         if throttle is None:
             return 0.0
@@ -189,7 +203,7 @@ class FetchReader:
         return throttle.seconds_left() if held else 0.0
 
     def count_sent(self, replies: Iterable[tuple[FetchEntry, PartitionReply]]) -> None:
-        """These are being sent: what the throttle covers counts."""
+        """These replies are being sent: count what the throttle covers."""
         throttle = self._throttle
         if throttle is not None:
             for entry, reply in replies:
@@ -203,7 +217,7 @@ class FetchReader:
         check_leader_epoch(partition, entry.leader_epoch)
 
     def diverges(self, partition: Partition, entry: FetchEntry) -> bool:
-        """Whether the reader must cut its log before it goes on; it has then not caught up with anything."""
+        """Whether the reader must truncate its log first, and so has not caught up."""
         if entry.last_fetched_epoch < 0:
             return False
         try:
@@ -212,7 +226,7 @@ class FetchReader:
             return True
 
     def _divergence(self, partition: Partition, entry: FetchEntry) -> tuple[int, int] | None:
-        """Where the reader's history leaves this log's, if it does (KIP-595's truncation on fetch)."""
+        """Where the reader's history diverges from this log's, if it does (KIP-595's truncation on fetch)."""
         epoch, end_offset = partition.end_offset_for_epoch(entry.last_fetched_epoch)
         if epoch < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -1,8 +1,9 @@
 """Asks the controller to shrink or grow ISRs (AlterPartition), many partitions in one request, one at a time.
 
-Until the controller answers, a proposal only makes the set that counts larger (see `leadership.py`). A proposal the
-controller refuses is withdrawn; one it could not be asked is asked again. When it answers that the partition has
-changed, the proposal may be that very change (asked before, with the answer lost): it counts until the image tells.
+Until the controller answers, a proposal can only make the maximal ISR larger (see `leadership.py`). A proposal that the
+controller refuses is withdrawn; one that could not be sent is sent again. When the controller answers that the partition has
+changed, the proposal may be that very change (sent before, with the answer lost): it counts until the image shows the
+result.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class IsrChanges:
     def propose(self, partition: Partition, isr: frozenset[int]) -> None:
         """Ask for this ISR; nothing when the partition already waits for an answer.
 
-        An ISR without the leader is a resignation; an empty one asks for a new term, because no other replica could lead.
+        An ISR without the leader is a resignation; an empty one asks for a new leader epoch, because no other replica could
+        lead.
         """
         leadership = partition.leadership
         if leadership is None or leadership.proposed is not None or isr == leadership.isr:
@@ -110,7 +112,7 @@ class IsrChanges:
     def _take(
         self, batch: dict[Partition, frozenset[int]], response: AlterPartitionResponse
     ) -> dict[Partition, frozenset[int]]:
-        """Follow the answers; returns what must be asked again."""
+        """Apply the answers; returns the proposals that must be sent again."""
         if response.error_code:
             log.info("the controller refused: %s", ErrorCode(response.error_code).name)
             return batch
@@ -135,11 +137,11 @@ class IsrChanges:
                 leadership.confirm(answer.isr, answer.partition_epoch)
                 partition.isr_changed()
             elif code in _REFUSED:
-                log.info("the ISR of %s stays: %s", partition, code.name)
+                log.info("the ISR of %s is unchanged: %s", partition, code.name)
                 leadership.withdraw(self._clock.monotonic())
                 partition.isr_changed()
             elif code is ErrorCode.NONE or code in _CHANGED:
-                log.info("the ISR of %s waits for what changed: %s", partition, code.name)
+                log.info("the ISR of %s waits for newer metadata: %s", partition, code.name)
             else:
                 again[partition] = isr
         return again

@@ -1,4 +1,4 @@
-"""What a leader knows of its followers, and which of them count.
+"""What a leader knows about its followers, and which of them count.
 
 The high watermark is the smallest log end offset in the maximal ISR: a replica being removed counts until the
 controller has confirmed it, one being added counts from the proposal on. A leader cut off from the controller can
@@ -41,7 +41,7 @@ class Follower:
     def fetched(
         self, offset: int, leader_end: int, broker_epoch: int, now: float, log_start_offset: int = 0
     ) -> None:
-        """It asks from `offset` on, so it has everything before, from where its log starts."""
+        """It fetches from `offset`, so it has everything before that, from its log start on."""
         if offset >= leader_end:
             self.caught_up_at = now
         elif offset >= self._end_at_last_fetch >= 0:
@@ -53,13 +53,13 @@ class Follower:
         self._end_at_last_fetch = leader_end
 
     def left(self) -> None:
-        """It no longer asks for the partition, so that what it last said is no longer known to hold."""
+        """It no longer fetches the partition, so its last offset is no longer reliable."""
         self.log_end_offset = UNKNOWN
         self._end_at_last_fetch = UNKNOWN
 
 
 class Leadership:
-    """One term as leader of one partition."""
+    """One leader epoch of one partition."""
 
     __slots__ = (
         "_broker_id",
@@ -73,7 +73,7 @@ class Leadership:
     def __init__(self, state: PartitionState, broker_id: int, log_end_offset: int, now: float) -> None:
         self._broker_id = broker_id
         self.epoch_start = log_end_offset
-        """Where this term began; a replica joins the ISR only when it has reached that."""
+        """Where this leader epoch began; a replica joins the ISR only once it has reached that."""
         self.isr: frozenset[int] = frozenset()
         self.partition_epoch = UNKNOWN
         self.followers: dict[int, Follower] = {}
@@ -82,7 +82,7 @@ class Leadership:
         self.adopt(state, now)
 
     def adopt(self, state: PartitionState, now: float) -> None:
-        """Take what the controller decided, unless something newer is known already."""
+        """Apply the controller's decision, unless a newer one is known already."""
         if state.partition_epoch <= self.partition_epoch:
             return
         self.partition_epoch = state.partition_epoch
@@ -131,13 +131,13 @@ class Leadership:
             and follower.log_end_offset >= max(high_watermark, self.epoch_start)
         )
 
-    def laggards(
+    def out_of_sync(
         self, log_end_offset: int, now: float, longest: float, heard_from: Mapping[int, float]
     ) -> frozenset[int]:
-        """ISR members that have not caught up for `longest` seconds, or not been heard from for so long.
+        """ISR members that have not caught up, or not been heard from, for `longest` seconds.
 
-        A follower that has everything does not name the partition in its fetches, so hearing from it at all says that
-        it still has: otherwise the first record after a quiet time would find every follower late.
+        A follower that has everything does not name the partition in its fetches, so any fetch from it shows that it still
+        has everything: otherwise the first record after a quiet time would make every follower look late.
         """
         late = set()
         for replica in self.isr:

@@ -1,7 +1,7 @@
 """One partition as this broker holds it: the log, its role, the high watermark, and the requests that wait for it to move.
 
-The partition is the only one that moves the high watermark. A waiting request registers here and leaves when served:
-a fetch (or a fetch session) as a watcher, an acknowledgement as a callback at an offset.
+Only the partition moves the high watermark. A waiting request registers here and leaves when served: a fetch (or a fetch
+session) as a watcher, an acknowledgement as a callback at an offset.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Partition:
         self._flusher = flusher
         self._flushing = False
         self._log_took_part = False
-        """As leader: the log has worked in this term, and may have taken records of it."""
+        """As leader: the log was usable in this epoch, and may have records of it."""
         self._watchers: set[Watcher] = set()
         self._end_watchers: set[Watcher] = set()
         self._committed: deque[tuple[int, Committed]] = deque()
@@ -132,20 +132,20 @@ class Partition:
         self._give_up(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def log_failed(self) -> None:
-        """The log comes back from recovery, perhaps without what was written last: nobody may wait for that any more."""
+        """The log will come back from recovery, perhaps without its last records: fail the requests that wait for them."""
         self._give_up(ErrorCode.KAFKA_STORAGE_ERROR)
 
     @property
     def needs_new_term(self) -> bool:
-        """Whether a leader's log, offline now, may come back without records of this term that followers have.
+        """Whether a leader's log, offline now, may come back without records of this epoch that followers have.
 
-        To go on in the same term would give the same offset and epoch to other records.
+        Continuing in the same epoch would give the same offset and epoch to other records.
         """
         leadership = self.leadership
         return leadership is not None and bool(leadership.followers) and self._log_took_part
 
     def log_returned(self) -> None:
-        """The log is back: the term of a leader, in which it has taken nothing, begins where it ends."""
+        """The log is back: if this broker leads and has appended nothing in this epoch, the epoch begins at the end of the log."""
         if self.leadership is not None:
             self._log_took_part = True
             self.leadership.epoch_start = self.log.log_end_offset
@@ -161,7 +161,7 @@ class Partition:
     # Following.
 
     def append_from_leader(self, records: memoryview, high_watermark: int, log_start_offset: int) -> None:
-        """Take what the leader sent, and learn how far it is committed there."""
+        """Append what the leader sent, and take over its high watermark."""
         log = self.log
         if len(records):
             log.append_as_follower(records)
@@ -174,7 +174,7 @@ class Partition:
 
     @property
     def awaits_disk(self) -> bool:
-        """Whether, in sync mode, records are here that are not on the disk yet."""
+        """Whether, in sync mode, some records are not on disk yet."""
         return self.sync_before_ack and self.log.log_end_offset > self.log.recovery_point
 
     def bring_to_disk(self) -> asyncio.Future[None] | None:
@@ -188,7 +188,7 @@ class Partition:
         return None
 
     def truncate(self, offset: int) -> None:
-        """Remove what the leader's history does not have."""
+        """Remove records that are not in the leader's history."""
         self.log.truncate_to(offset)
 
     # Leading.
@@ -196,25 +196,25 @@ class Partition:
     def follower_fetched(
         self, replica: int, offset: int, broker_epoch: int, now: float, log_start_offset: int = 0
     ) -> bool:
-        """A follower asks from `offset` on; whether that is noted, as it is of a follower of this log that is known."""
+        """A follower fetches from `offset`; returns whether that was recorded, which it is for a known follower."""
         leadership = self.leadership
         follower = leadership.followers.get(replica) if leadership is not None else None
         if leadership is None or follower is None:
             return False
         if not self.log.log_start_offset <= offset <= self.log.log_end_offset:
-            return False  # It gets OFFSET_OUT_OF_RANGE; what it has is not what this log has.
+            return False  # It gets OFFSET_OUT_OF_RANGE: its log is not a prefix of this one.
         follower.fetched(offset, self.log.log_end_offset, broker_epoch, now, log_start_offset)
         if replica in leadership.maximal_isr:
             self._advance()
         return True
 
     def may_join(self, replica: int) -> bool:
-        """Whether a follower has caught up so that it can be added to the ISR."""
+        """Whether a follower has caught up and can be added to the ISR."""
         leadership = self.leadership
         return leadership is not None and leadership.may_join(replica, self.log.high_watermark)
 
     def follower_left(self, replica: int) -> None:
-        """A follower no longer asks for this partition."""
+        """A follower no longer fetches this partition."""
         follower = self.leadership.followers.get(replica) if self.leadership is not None else None
         if follower is not None:
             follower.left()
@@ -226,11 +226,11 @@ class Partition:
 
     @property
     def has_caught_up(self) -> bool:
-        """Whether a leader's high watermark has reached where its term began, so that it is not behind one reported earlier."""
+        """Whether a leader's high watermark has reached the start of its epoch, so that it is not below one reported earlier."""
         return self.leadership is not None and self.log.high_watermark >= self.leadership.epoch_start
 
     def has_in_sync(self, replica: int) -> bool:
-        """Whether the leader, which this is, counts a replica as in sync."""
+        """As leader: whether a replica is in the ISR."""
         return self.leadership is not None and replica in self.leadership.isr
 
     @property
@@ -296,7 +296,7 @@ class Partition:
         elif not waiting or waiting[-1][0] <= offset:
             waiting.append((offset, callback))
         else:
-            # A batch that was sent twice, and others came in between: its place is beside the first.
+            # A batch that was sent twice, with others in between: it waits with the first copy.
             waiting.insert(bisect_right(waiting, offset, key=lambda each: each[0]), (offset, callback))
 
     def forget(self, offset: int, callback: Committed) -> bool:
@@ -311,7 +311,7 @@ class Partition:
         """Move the high watermark as far as the replicas, and in sync mode the disk, allow."""
         log, leadership = self.log, self.leadership
         if log.offline_reason is not None:
-            return  # Nobody knows which of its records will be there again.
+            return  # It is not known which of its records will survive.
         reached = log.log_end_offset
         if reached - log.recovery_point >= self._flush_messages:
             if self.sync_before_ack:
@@ -328,7 +328,7 @@ class Partition:
                 self._wake(self._watchers)
 
     def _flush(self) -> None:
-        """Bring what is written to the disk in one go; what arrives meanwhile goes with the next."""
+        """Flush what is written in one go; what arrives meanwhile goes with the next flush."""
         if self._flushing:
             return
         self._flushing = True

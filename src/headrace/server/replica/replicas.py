@@ -1,4 +1,4 @@
-"""All partitions this broker holds a replica of, kept as the cluster's image says.
+"""All partitions this broker holds a replica of, kept in line with the cluster's image.
 
 Lookups come by the bytes a request carries (a name or a 16-byte id), so that the hot path converts nothing.
 """
@@ -28,14 +28,15 @@ from headrace.wire.frames import Endpoint
 log = logging.getLogger(__name__)
 
 NEW_LOGS_AT_ONCE = 100
-"""How many logs are made as soon as the image tells of them."""
+"""How many logs are created as soon as they appear in the image."""
 
 NEW_LOGS_A_TURN = 20
-"""How many of the rest are made before the loop turns: making files takes long, and a broker must serve and be heard."""
+"""How many of the rest are created in one turn of the loop: creating files takes long, and the broker must keep serving and
+pinging."""
 
 
 class LeadershipListener(Protocol):
-    """A coordinator that lives where a partition's leader is."""
+    """A coordinator that runs on the leader of a partition."""
 
     def elected(self, partition: Partition) -> None: ...
 
@@ -67,7 +68,7 @@ class Replicas:
         self.replication = replication
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:
-        """Tell `listener` of every partition of `topic` this broker starts or stops leading."""
+        """Notify `listener` of every partition of `topic` this broker starts or stops leading."""
         self._listeners[topic] = listener
         for partition in self._by_name.get(topic.encode(), {}).values():
             if partition.is_leader:
@@ -112,7 +113,7 @@ class Replicas:
         return self.image.topics.get(topic.decode("utf-8", "replace"))
 
     def name_of(self, topic: bytes, by_id: bool) -> str | None:
-        """The name behind what a request calls a topic; None for an id that nobody has."""
+        """The name of a topic that a request names by id or name; None for an unknown id."""
         if not by_id:
             return topic.decode("utf-8", "replace")
         known = self._known(topic, by_id)
@@ -146,7 +147,7 @@ class Replicas:
             self._configure_topic(self.image, topic)
 
     def apply(self, image: MetadataImage) -> None:
-        """Make what is held here agree with `image`."""
+        """Bring the replicas on this broker in line with `image`."""
         old, self.image = self.image, image
         self._made = 0
         for topic_id, topic in old.topics_by_id.items():
@@ -159,8 +160,8 @@ class Replicas:
                 elif old.topic_configs(topic.name) is not image.topic_configs(topic.name):
                     self._configure_topic(image, topic)
             except Exception:
-                # The others would not be looked at again before they change the next time.
-                log.exception("%s does not follow the cluster's image", topic.name)
+                # The others would not be updated before their next change.
+                log.exception("%s could not be updated from the cluster's metadata", topic.name)
 
     def _update_topic(self, image: MetadataImage, topic: Topic) -> None:
         config, log_config = self._settings(image, topic)
@@ -177,7 +178,7 @@ class Replicas:
                 self._open(topic, index, config, log_config, state)
 
     def _is_put_off(self, topic: Topic, index: int) -> bool:
-        """Whether the partition's log is made later, because too many are to be made now."""
+        """Whether the partition's log is created later, because there are too many to create now."""
         key = (topic.id, index)
         if key in self._unmade:
             return True
@@ -217,7 +218,7 @@ class Replicas:
         self._assign(partition, state)
 
     def _log_of(self, topic: Topic, index: int, config: LogConfig) -> PartitionLog:
-        """The log on disk, or one that is offline. One left over from a deleted topic of the same name makes way."""
+        """The log on disk, or one that is offline. A log left over from a deleted topic of the same name is removed."""
         known = self._logs.get(topic.name, index)
         if known is not None:
             try:
@@ -226,7 +227,7 @@ class Replicas:
             except OSError as error:
                 known.take_offline(f"its topic id cannot be read: {error}")
             except KafkaError as error:
-                log.error("%s", error.message)  # It is put away when the new one is made.
+                log.error("%s", error.message)  # It is removed when the new one is created.
         return self._logs.create(topic.name, index, config, topic.id)
 
     def _assign(self, partition: Partition, state: PartitionState) -> None:
@@ -234,7 +235,7 @@ class Replicas:
         try:
             partition.take_role(state, self.broker_id, self._clock.monotonic())
         except KafkaError as error:
-            # It has its role and answers with that error. The others must have theirs as well.
+            # It has its role and answers with that error. The others must get their roles too.
             _log_fails(partition, error)
         if self.replication is not None:
             self.replication.assign(partition)
@@ -251,7 +252,8 @@ class Replicas:
     def reopening(self, log: PartitionLog) -> bool:
         """Forget what depends on records that recovery may not find: requests that wait for them, a coordinator's state.
 
-        Not while this replica counts as one that has them all, nor in a term of which it may have lost records.
+        False while other replicas rely on this one having everything, or in a leader epoch of which it may have lost
+        records.
         """
         partition = self._holder(log)
         if partition is None:
@@ -260,10 +262,10 @@ class Replicas:
         listener = self._listeners.get(partition.topic)
         if listener is not None and partition.is_leader:
             listener.resigned(partition)
-        return not self._is_counted_on(partition) and not partition.needs_new_term
+        return not self._others_rely_on(partition) and not partition.needs_new_term
 
-    def _is_counted_on(self, partition: Partition) -> bool:
-        """Whether other in-sync replicas lead or could lead, and must not find less here than this one confirmed."""
+    def _others_rely_on(self, partition: Partition) -> bool:
+        """Whether other in-sync replicas lead or could lead: this one must not come back with less than it confirmed."""
         if partition.leadership is not None:
             counted = partition.leadership.maximal_isr
         else:
@@ -319,8 +321,8 @@ class Replicas:
         try:
             self._logs.delete(partition.topic, partition.index)
         except KafkaError as error:
-            log.error("%s leaves its files behind: %s", partition, error)
+            log.error("the files of %s could not be removed: %s", partition, error)
 
 
 def _log_fails(partition: Partition, error: KafkaError) -> None:
-    log.error("%s takes its role with a log that fails: %s", partition, error)
+    log.error("%s has a failed log: %s", partition, error)

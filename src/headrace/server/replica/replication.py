@@ -1,4 +1,4 @@
-"""Replication as one broker does it: a fetcher per leader it follows, and an eye on the followers of what it leads."""
+"""Replication on one broker: a fetcher for each leader it follows, and the followers of the partitions it leads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.server.replica.partition import Partition
 from headrace.server.replica.throttle import follower_throttle, leader_throttle
 
 REST_AFTER_REFUSAL = 1.0
-"""Seconds before a follower is proposed again that the controller has refused: it fetches without a pause."""
+"""Seconds before a follower that the controller refused is proposed again: it fetches without a pause."""
 
 
 class Replication:
@@ -65,7 +65,7 @@ class Replication:
     # What this broker follows.
 
     def assign(self, partition: Partition) -> None:
-        """The partition's role is settled: follow its leader, or watch its followers."""
+        """The partition's role is known: follow its leader, or watch its followers."""
         leader = partition.leader_id
         if partition.leadership is not None:
             self._leave(partition)
@@ -117,7 +117,7 @@ class Replication:
     def fetched(
         self, partition: Partition, replica: int, broker_epoch: int, offset: int, log_start_offset: int
     ) -> bool:
-        """A follower names the offset before which it has everything, and where its log starts; whether that is noted."""
+        """A follower sends its fetch offset and its log start offset; returns whether they were recorded."""
         now = self._clock.monotonic()
         if not partition.follower_fetched(replica, offset, broker_epoch, now, log_start_offset):
             return False
@@ -132,10 +132,10 @@ class Replication:
     def heard_from(
         self, replica: int, *, anew: bool, named: Collection[Partition], forgotten: Iterable[Partition]
     ) -> None:
-        """A follower's fetch, which named these places.
+        """A follower's fetch, with these offsets.
 
-        Of what it does not name it has as much as before, unless it has `forgotten` that or begins `anew` without it: a log of
-        its that fails must not count as one that has everything.
+        Partitions that it does not name are unchanged, unless it has `forgotten` them or begins `anew` without them: a
+        failed log on the follower must not count as caught up.
         """
         self._heard_from[replica] = self._clock.monotonic()
         for partition in self._led.difference(named) if anew else forgotten:
@@ -150,7 +150,7 @@ class Replication:
             self.grow_isrs()
 
     def resign_failed(self) -> None:
-        """Let another lead what this broker's disk no longer serves; with no other in sync, end the term all the same."""
+        """Let another broker lead a partition whose log failed here; with no other in sync, end the leader epoch all the same."""
         for partition in self._led:
             leadership = partition.leadership
             if leadership is not None and partition.log.offline_reason is not None:
@@ -159,7 +159,7 @@ class Replication:
                     self.isr_changes.propose(partition, others)
 
     def leave_failed(self) -> None:
-        """Let leaders know which replicas here have a log that fails; of a quiet partition they would not hear."""
+        """Report replicas with a failed log to their leaders, which would not notice it on a quiet partition."""
         for partition, leader in self._followed.items():
             fetcher = self._fetchers.get(leader)
             if fetcher is not None and partition.log.offline_reason is not None:
@@ -173,19 +173,21 @@ class Replication:
             if leadership is None or leadership.proposed is not None:
                 continue
             if partition.log.offline_reason is not None:
-                continue  # Nobody can catch up with a log that fails; that is not the followers' fault.
-            late = leadership.laggards(partition.log.log_end_offset, now, self._longest_lag, self._heard_from)
+                continue  # No follower can catch up with a failed log, so none of them is removed for it.
+            late = leadership.out_of_sync(
+                partition.log.log_end_offset, now, self._longest_lag, self._heard_from
+            )
             if late:
                 self.isr_changes.propose(partition, leadership.isr - late)
 
     def grow_isrs(self) -> None:
-        """Propose again followers that have caught up and were refused: a quiet partition is not fetched again."""
+        """Propose followers again that have caught up and were refused: a quiet partition is not fetched again."""
         now = self._clock.monotonic()
         for partition in self._led:
             leadership = partition.leadership
             if leadership is None:
                 continue
-            # The one refused last comes last: those that are refused every time must not keep others out.
+            # The one refused last comes last: followers that are refused every time must not block the others.
             for replica in sorted(
                 leadership.followers, key=lambda each: leadership.followers[each].refused_at
             ):

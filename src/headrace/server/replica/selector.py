@@ -17,7 +17,7 @@ Selector = Callable[[Partition, int], int]
 
 
 def rack_aware(image: MetadataImage, listener: str, rack: str) -> Selector:
-    """For a consumer in `rack` that came in over `listener`."""
+    """For a consumer in `rack` that connected to `listener`."""
 
     def reachable(broker_id: int) -> bool:
         broker = image.brokers.get(broker_id)

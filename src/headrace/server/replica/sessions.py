@@ -17,6 +17,8 @@ from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.fetch import PartitionReply
 
 INITIAL_EPOCH = 0
+FIRST_EPOCH = 1
+"""Of a session that has just been made."""
 IDLE_SECONDS = 120.0
 """A session unused for this long makes room for a new one."""
 
@@ -36,6 +38,7 @@ class FetchSession:
         "id",
         "last_used",
         "on_change",
+        "permissions",
     )
 
     def __init__(
@@ -46,7 +49,7 @@ class FetchSession:
         self.follower = follower
         self._followers_serve = followers_serve
         """Consumers read from followers, so a follower must learn the high watermark at once."""
-        self.epoch = 1
+        self.epoch = FIRST_EPOCH
         self.last_used = now
         self.entries: dict[Key, FetchEntry] = {}
         self.changed: dict[Key, None] = {}
@@ -55,6 +58,8 @@ class FetchSession:
         self._watched: dict[Key, Partition] = {}
         self.on_change: Callable[[], None] | None = None
         """Set while a fetch of this session waits."""
+        self.permissions = 0
+        """The generation of permissions that the last fetch was judged by."""
 
     def partition_moved(self, partition: Partition) -> None:
         key = self._by_partition.get(partition)
@@ -64,7 +69,7 @@ class FetchSession:
                 self.on_change()
 
     def _can_wait(self, partition: Partition, entry: FetchEntry) -> bool:
-        """Whether a follower has all records: then only the high watermark moved, which the next reply tells."""
+        """Whether a follower has all records: then only the high watermark moved, and the next reply carries it."""
         if not self.follower or self._followers_serve:
             return False
         return partition.is_leader and entry.offset >= partition.log.log_end_offset
@@ -86,19 +91,31 @@ class FetchSession:
         self.entries.clear()
         self.changed.clear()
 
+    def judge_by(self, permissions: int) -> None:
+        """Look at every partition again if permissions have changed: one that is quiet may be forbidden now."""
+        if permissions != self.permissions:
+            self.permissions = permissions
+            self.changed |= dict.fromkeys(self.entries)
+
     def candidates(self) -> list[FetchEntry]:
-        """What is worth looking at; whatever moves from now on, while a thread looks, is so again."""
+        """The partitions worth reading; those that change from now on, while a thread reads, become candidates again."""
         taken, self.changed = self.changed, {}
         return [self.entries[key] for key in taken]
 
     def attend(self, replies: list[tuple[FetchEntry, PartitionReply]]) -> None:
-        """From now on, watch what was read instead of asking again; partitions with news stay in the next reply."""
+        """Watch these partitions from now on instead of reading them each time; those with changes stay for the next reply."""
         kept: dict[Key, None] = {}
         for entry, reply in replies:
             key = (entry.topic, entry.index)
-            if self._watch(entry, key) or _news(entry, reply) or entry.left_out:
+            if self._watch(entry, key) or _has_changed(entry, reply) or entry.left_out:
                 kept[key] = None
         self.changed = self._known(kept | self.changed)
+
+    def news(
+        self, replies: list[tuple[FetchEntry, PartitionReply]]
+    ) -> list[tuple[FetchEntry, PartitionReply]]:
+        """The replies worth sending."""
+        return [(entry, reply) for entry, reply in replies if _has_changed(entry, reply)]
 
     def settle(
         self, replies: list[tuple[FetchEntry, PartitionReply]]
@@ -111,7 +128,7 @@ class FetchSession:
             key = (entry.topic, entry.index)
             if self._watch(entry, key) or entry.left_out:
                 first[key] = None  # ahead of those served
-            if _news(entry, reply):
+            if _has_changed(entry, reply):
                 news.append((entry, reply))
                 entry.sent_high_watermark = reply.high_watermark
                 entry.sent_log_start = reply.log_start_offset
@@ -129,11 +146,11 @@ class FetchSession:
         )
 
     def _watch(self, entry: FetchEntry, key: Key) -> bool:
-        """Whether the partition is watched only from now on, so that what was read may be outdated."""
+        """Whether the watch is new, so that what was read may be outdated."""
         partition = entry.partition
         if partition is None or self._watched.get(key) is partition or self.entries.get(key) is not entry:
             return False
-        self._unwatch(key)  # A partition that was here before, and was dropped.
+        self._unwatch(key)  # An earlier replica of the partition, since dropped.
         self._watched[key] = partition
         self._by_partition[partition] = key
         partition.watch(self)
@@ -148,7 +165,7 @@ class FetchSession:
             partition.unwatch(self)
 
 
-def _news(entry: FetchEntry, reply: PartitionReply) -> bool:
+def _has_changed(entry: FetchEntry, reply: PartitionReply) -> bool:
     return (
         bool(reply.records)
         or reply.is_urgent
@@ -169,7 +186,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def create(self, by_id: bool, follower: bool, followers_serve: bool = False) -> FetchSession | None:
-        """A new session, or None when all places are taken by sessions in use."""
+        """A new session, or None when all slots are in use."""
         now = self._clock.monotonic()
         if len(self._sessions) >= self._slots and not self._evict(now, follower):
             return None
@@ -181,7 +198,7 @@ class FetchSessions:
         return session
 
     def continued(self, session_id: int, epoch: int, by_id: bool) -> FetchSession:
-        """The session a client goes on with; raises when it is unknown or out of step."""
+        """The session that a client continues; raises when it is unknown or its epoch is wrong."""
         session = self._sessions.get(session_id)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)

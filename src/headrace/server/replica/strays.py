@@ -1,9 +1,9 @@
 """Logs of partitions that this broker no longer holds, because their topic was deleted, or they were moved elsewhere, while
 it was away or just before it was killed.
 
-A log is only touched when the whole image, read after this broker registered, says that it belongs nowhere. It is then set
-aside for a week, because a store that was restored from a backup says the same of topics created since. Where even that
-is in doubt, the log stays and one line says so.
+A log is only touched when the whole image, read after this broker registered, has no place for it. It is then set aside for
+a week, because the image of a store restored from a backup also lacks the topics created since. When the image is in doubt,
+the log stays and one line in the broker's log says so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A limit on the bytes that replicas catching up may take, so that a move leaves room for everybody else (KIP-73).
+"""A limit on the bytes that replicas use to catch up, so that a reassignment leaves bandwidth for other traffic (KIP-73).
 
-Which replicas it is for is a setting of their topic, the rate one of the broker. What is sent counts as a debt that is paid
-off at that rate; while there is debt, replicas that are not in sync wait. Those in sync never do: a throttle must not cost a
+A topic setting names the throttled replicas, a broker setting the rate. What is sent counts as a debt that is paid off at
+that rate; while there is debt, replicas that are not in sync wait. Those in sync never do: a throttle must not cost a
 partition its ISR.
 """
 
@@ -51,7 +51,7 @@ class ReplicationThrottle:
     def seconds_left(self) -> float:
         """How long replicas that are not in sync have to wait."""
         if self._rate == 0:
-            return 1.0  # Until somebody raises it.
+            return 1.0  # Until the limit is raised.
         if self._debt <= 0:
             return 0.0
         self._pay()

@@ -1,4 +1,4 @@
-"""Where two logs agree: a follower whose history differs from the leader's cuts its own there, and nowhere else."""
+"""Where two logs agree: a follower whose history diverges from the leader's truncates its log there, and nowhere else."""
 
 from __future__ import annotations
 

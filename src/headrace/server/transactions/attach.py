@@ -15,6 +15,7 @@ from headrace.server.coordinator.leader_log import LeaderLog
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.replicas import Replicas
+from headrace.server.replica.turn import Turn
 from headrace.server.transactions.coordinator import TransactionConfig, TransactionCoordinator
 from headrace.server.transactions.enlisting import Enlisting
 from headrace.server.transactions.markers import MarkerSender, MarkerWriter
@@ -23,7 +24,7 @@ from headrace.server.transactions.records import FLEXIBLE
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """Everything of transactions that handlers ask."""
+    """What handlers need for transactions."""
 
     coordinator: TransactionCoordinator
     markers: MarkerWriter
@@ -38,6 +39,7 @@ def attach_transactions(
     peers: Peers,
     new_producer_id: Callable[[], Awaitable[int]],
     disk: Executor,
+    turn: Turn,
 ) -> Transactions:
     def partition_count() -> int | None:
         topic = replicas.image.topics.get(TRANSACTION_STATE)
@@ -49,7 +51,13 @@ def attach_transactions(
     writer = MarkerWriter(replicas, groups, clock)
     sender = MarkerSender(replicas.broker_id, lambda: replicas.image, writer, peers, clock)
     coordinator = TransactionCoordinator(
-        TransactionConfig.of(config), clock, partition_count, new_producer_id, sender.send, record_version
+        TransactionConfig.of(config),
+        clock,
+        partition_count,
+        new_producer_id,
+        sender.send,
+        turn,
+        record_version,
     )
     replicas.listen(TRANSACTION_STATE, _Leadership(coordinator, disk))
     coordinator.start()

@@ -7,22 +7,30 @@ the background, again after a restart, until every partition has one.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 from headrace.clock import Clock
 from headrace.server.cluster.internal_topics import TRANSACTION_STATE
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.coordinator.log import CoordinatorLog
 from headrace.server.coordinator.partitioning import partition_for
+from headrace.server.coordinator.promise import Promise, run
 from headrace.server.coordinator.runtime import CoordinatorRuntime
-from headrace.server.coordinator.shard import Shard
 from headrace.server.coordinator.write import Write
+from headrace.server.replica.turn import Turn
 from headrace.server.transactions import rules
+from headrace.server.transactions.ending import (
+    Ending,
+    SendMarkers,
+    TransactionShard,
+    known_transaction,
+    store,
+)
 from headrace.server.transactions.metadata import NO_PRODUCER_ID, Status, TopicPartition, Transaction
 from headrace.server.transactions.records import FLEXIBLE, TransactionRecord
 from headrace.server.transactions.state import TransactionState
@@ -31,12 +39,7 @@ from headrace.wire.errors import ErrorCode, KafkaError
 log = logging.getLogger(__name__)
 
 FORGOTTEN_AT_ONCE = 500
-MARKERS_SECONDS = 0.1
-"""How long a request for the next transaction waits for the last one's markers, before the client has to ask again."""
-
-TransactionShard = Shard[TransactionState, TransactionRecord]
-SendMarkers = Callable[[Transaction, int], Awaitable[None]]
-"""(transaction, coordinator epoch): returns when every partition of the transaction has its marker."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +71,17 @@ class TransactionCoordinator:
         partition_count: Callable[[], int | None],
         new_producer_id: Callable[[], Awaitable[int]],
         send_markers: SendMarkers,
+        turn: Turn,
         record_version: Callable[[], int] = lambda: FLEXIBLE,
     ) -> None:
         self._config = config
         self._clock = clock
         self._partition_count = partition_count
         self._new_producer_id = new_producer_id
-        self._send_markers = send_markers
         self._record_version = record_version
-        self._epochs: dict[int, int] = {}
-        self._ending: dict[tuple[int, str], asyncio.Task[None]] = {}
+        self._ending = Ending(clock, send_markers, self.partition_for)
         self._runtime: CoordinatorRuntime[TransactionState, TransactionRecord] = CoordinatorRuntime(
-            TRANSACTION_STATE, self._new_state, clock, config.commit_timeout_ms
+            TRANSACTION_STATE, self._new_state, clock, turn, config.commit_timeout_ms
         )
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -93,18 +95,18 @@ class TransactionCoordinator:
         ]
 
     def close(self) -> None:
-        for task in (*self._tasks, *self._ending.values()):
+        for task in self._tasks:
             task.cancel()
+        self._ending.close()
         self._runtime.close()
 
     def lead(self, partition: int, log_: CoordinatorLog, leader_epoch: int) -> None:
-        self._epochs[partition] = leader_epoch
+        self._ending.lead(partition, leader_epoch)
         self._runtime.lead(partition, log_)
 
     def resign(self, partition: int) -> None:
         self._runtime.resign(partition)
-        for key in [key for key in self._ending if key[0] == partition]:
-            self._ending.pop(key).cancel()
+        self._ending.resign(partition)
 
     def _new_state(self, shard: TransactionShard) -> TransactionState:
         state = TransactionState(lambda: self._resume(shard, state), self._record_version)
@@ -114,7 +116,7 @@ class TransactionCoordinator:
         """After loading: finish what was decided before."""
         for transaction in list(state.transactions.values()):
             if transaction.status.ending:
-                self._finish(shard, transaction)
+                self._ending.finish(shard, transaction)
 
     async def _every(self, interval_ms: int, job: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -145,10 +147,10 @@ class TransactionCoordinator:
                 f"transaction.timeout.ms {timeout_ms} is not between 1 and the broker's transaction.max.timeout.ms "
                 f"{self._config.max_timeout_ms}.",
             )
-        await self.let_end(transactional_id)
+        await self.wait_for_ending(transactional_id)
         shard = self._shard(transactional_id)
         fresh_id = await self._id_if_needed(shard, transactional_id)
-        current = shard.state.transactions.get(transactional_id)
+        current = known_transaction(shard, transactional_id)
         if current is not None and current.status is Status.ONGOING:
             await self._fence(shard, current, expected, fresh_id)
             raise rules.busy()
@@ -163,12 +165,15 @@ class TransactionCoordinator:
                 self._clock.now_ms(),
             )
 
-        initialised = await self._store(shard, step)
+        initialised = await store(shard, transactional_id, step)
         return initialised.producer_id, initialised.producer_epoch
 
+    def _needs_id(self, shard: TransactionShard, transactional_id: str) -> bool:
+        known = known_transaction(shard, transactional_id)
+        return known is None or known.epoch_exhausted
+
     async def _id_if_needed(self, shard: TransactionShard, transactional_id: str) -> int:
-        known = shard.state.transactions.get(transactional_id)
-        if known is None or known.epoch_exhausted:
+        if self._needs_id(shard, transactional_id):
             return await self._new_producer_id()
         return NO_PRODUCER_ID
 
@@ -182,54 +187,66 @@ class TransactionCoordinator:
             current.producer_epoch,
         ):
             raise rules.fenced()
-        await self._decide(shard, lambda: rules.fence(current, fresh_id, self._clock.now_ms()))
+        await self._ending.decide(
+            shard, current.transactional_id, lambda: rules.fence(current, fresh_id, self._clock.now_ms())
+        )
 
-    async def add_partitions(
+    def add_partitions(
         self,
         transactional_id: str,
         producer_id: int,
         epoch: int,
         partitions: Iterable[TopicPartition],
         client_version: int = 0,
-    ) -> None:
+    ) -> Promise[Transaction]:
+        def add() -> Promise[Transaction]:
+            shard = self._shard(transactional_id)
+            return store(
+                shard,
+                transactional_id,
+                lambda: rules.add_partitions(
+                    shard.state.transactions.get(transactional_id),
+                    producer_id,
+                    epoch,
+                    partitions,
+                    client_version,
+                    self._clock.now_ms(),
+                ),
+            )
+
         # A write that enlists itself does not wait: the last marker voids the guard it holds, and it must begin anew.
-        if client_version < 2:
-            await self.let_end(transactional_id)
-        shard = self._shard(transactional_id)
-        await self._store(
-            shard,
-            lambda: rules.add_partitions(
-                shard.state.transactions.get(transactional_id),
-                producer_id,
-                epoch,
-                partitions,
-                client_version,
-                self._clock.now_ms(),
-            ),
-        )
+        return self._after_last(transactional_id, add) if client_version < 2 else _attempt(add)
 
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        known = self._shard(transactional_id).state.transactions.get(transactional_id)
+        known = known_transaction(self._shard(transactional_id), transactional_id)
         return {each: rules.verify(known, producer_id, epoch, each) for each in partitions}
 
-    async def end(
+    def end(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool, client_version: int
-    ) -> tuple[int, int]:
+    ) -> Promise[tuple[int, int]]:
         """Decide the transaction; the id and epoch the producer goes on with."""
-        await self.let_end(transactional_id)
-        shard = self._shard(transactional_id)
-        fresh_id = NO_PRODUCER_ID
-        if client_version >= 2:
-            fresh_id = await self._id_if_needed(shard, transactional_id)
 
-        def step() -> Transaction:
-            known = shard.state.transactions.get(transactional_id)
-            now = self._clock.now_ms()
-            return rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
+        def end(shard: TransactionShard, fresh_id: int) -> Promise[tuple[int, int]]:
+            def step() -> Transaction:
+                known = shard.state.transactions.get(transactional_id)
+                now = self._clock.now_ms()
+                return rules.end(known, producer_id, epoch, commit, client_version, fresh_id, now)
 
-        return rules.answer_to_end(await self._decide(shard, step))
+            decided = self._ending.decide(shard, transactional_id, step)
+            return decided.then(lambda known: rules.answer_to_end(known.result()))
+
+        async def end_with_new_id(shard: TransactionShard) -> tuple[int, int]:
+            return await end(shard, await self._id_if_needed(shard, transactional_id))
+
+        def begin() -> Promise[tuple[int, int]]:
+            shard = self._shard(transactional_id)
+            if client_version >= 2 and self._needs_id(shard, transactional_id):
+                return run(end_with_new_id(shard))
+            return end(shard, NO_PRODUCER_ID)
+
+        return self._after_last(transactional_id, begin)
 
     async def abort_overdue(self) -> None:
         """Abort transactions that have been open longer than their timeout."""
@@ -246,14 +263,18 @@ class TransactionCoordinator:
         log.info("%s was open longer than its timeout and is aborted", transaction.transactional_id)
         try:
             fresh_id = await self._id_if_needed(shard, transaction.transactional_id)
-            if shard.state.transactions.get(transaction.transactional_id) is not transaction:
+            if known_transaction(shard, transaction.transactional_id) is not transaction:
                 return
-            await self._decide(shard, lambda: rules.fence(transaction, fresh_id, self._clock.now_ms()))
+            await self._ending.decide(
+                shard,
+                transaction.transactional_id,
+                lambda: rules.fence(transaction, fresh_id, self._clock.now_ms()),
+            )
         except KafkaError as error:
             log.info("%s could not be aborted yet: %s", transaction.transactional_id, error)
 
     async def forget_expired(self) -> None:
-        """Forget transactional ids that nobody has used for transactional.id.expiration.ms."""
+        """Remove transactional ids that have been unused for transactional.id.expiration.ms."""
         oldest = self._clock.now_ms() - self._config.expiration_ms
         for shard in self._runtime.loaded():
             try:
@@ -265,7 +286,7 @@ class TransactionCoordinator:
     # Looking
 
     def describe(self, transactional_id: str) -> Transaction:
-        found = self._shard(transactional_id).state.transactions.get(transactional_id)
+        found = known_transaction(self._shard(transactional_id), transactional_id)
         if found is None:
             raise KafkaError(
                 ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"No transactional id {transactional_id} is known here."
@@ -276,97 +297,35 @@ class TransactionCoordinator:
         for shard in self._runtime.shards():
             yield from shard.state.transactions.values()
 
-    # Storing and finishing
+    # The last transaction
 
-    async def _store(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
-        """Take a step and wait until it is committed; a step that changes nothing only waits."""
+    def _after_last(self, transactional_id: str, step: Callable[[], Promise[T]]) -> Promise[T]:
+        """Take a step now, or a little later if the last transaction is just being ended."""
 
-        def operation() -> Write[TransactionRecord, Transaction]:
-            after = step()
-            if shard.state.transactions.get(after.transactional_id) is after:
-                return Write((), after)
-            return Write((TransactionRecord(after.transactional_id, after),), after)
+        async def wait() -> T:
+            await self.wait_for_ending(transactional_id)
+            return await step()
 
-        return await shard.write(operation)
+        return run(wait()) if self._ending.is_under_way(transactional_id) else _attempt(step)
 
-    async def _decide(self, shard: TransactionShard, step: Callable[[], Transaction]) -> Transaction:
-        """Store a decision and have it carried out. One that is not confirmed in time is in the log all the same, and
-        nobody can take another: it is carried out as soon as it is confirmed, whatever the reply to the client says."""
-        taken: list[Transaction] = []
-
-        def deciding() -> Transaction:
-            taken.append(step())
-            return taken[0]
-
-        try:
-            decided = await self._store(shard, deciding)
-        except KafkaError:
-            for one in taken:
-                stands = not shard.closed and shard.state.transactions.get(one.transactional_id) is one
-                if stands and one.status.ending:
-                    self._finish(shard, one, confirmed=False)
-            raise
-        if decided.status.ending:
-            self._finish(shard, decided)
-        return decided
-
-    def _finish(self, shard: TransactionShard, transaction: Transaction, confirmed: bool = True) -> None:
-        """Send the markers of a decided transaction, then store that it is complete."""
-        partition = self.partition_for(transaction.transactional_id)
-        key = (partition, transaction.transactional_id)
-        self._ending[key] = asyncio.get_running_loop().create_task(
-            self._complete(shard, transaction, key, confirmed)
-        )
-
-    async def let_end(self, transactional_id: str) -> None:
-        """When the last transaction is just being ended, wait for that a little: clients come back only after a pause."""
-        known = self._shard(transactional_id).state.transactions.get(transactional_id)
+    async def wait_for_ending(self, transactional_id: str) -> None:
+        """When the last transaction is just being ended, wait for that a little."""
+        known = known_transaction(self._shard(transactional_id), transactional_id)
         if known is not None and known.status.ending:
-            ending = self._ending.get((self.partition_for(transactional_id), transactional_id))
-            if ending is not None:
-                with contextlib.suppress(TimeoutError):
-                    await self._clock.wait_for(asyncio.wait([ending]), MARKERS_SECONDS)
+            await self._ending.wait_a_little(transactional_id)
 
-    async def _complete(
-        self, shard: TransactionShard, transaction: Transaction, key: tuple[int, str], confirmed: bool
-    ) -> None:
-        try:
-            await self._carry_out(shard, transaction, self._epochs.get(key[0], 0), confirmed)
-        finally:
-            if self._ending.get(key) is asyncio.current_task():
-                del self._ending[key]
 
-    async def _carry_out(
-        self, shard: TransactionShard, transaction: Transaction, epoch: int, confirmed: bool
-    ) -> None:
-        if not confirmed:
-            await self._insist(shard, lambda: transaction)
-            if shard.closed:
-                return
-        await self._send_markers(transaction, epoch)
-
-        def step() -> Transaction:
-            current = shard.state.transactions.get(transaction.transactional_id)
-            if current is not transaction:
-                return current or transaction
-            return rules.complete(transaction, self._clock.now_ms())
-
-        await self._insist(shard, step)
-
-    async def _insist(self, shard: TransactionShard, step: Callable[[], Transaction]) -> None:
-        """Take a step however long it takes to be confirmed, unless another coordinator goes on from here."""
-        while not shard.closed:
-            try:
-                await self._store(shard, step)
-                return
-            except KafkaError:
-                # The next coordinator finds the decision in the log and finishes.
-                if not shard.closed:
-                    await self._clock.sleep(0.1)
+def _attempt(step: Callable[[], Promise[T]]) -> Promise[T]:
+    try:
+        return step()
+    except KafkaError as error:
+        failed: Promise[T] = Promise()
+        failed.set_exception(error)
+        return failed
 
 
 def _forget_some(shard: TransactionShard, oldest: int) -> Write[TransactionRecord, int]:
-    """Tombstones for ids unused since `oldest`, as many as one batch should have; the reply tells how many."""
+    """Tombstones for ids unused since `oldest`, as many as one batch should have; the reply is their number."""
     expired = (
         TransactionRecord(transaction.transactional_id, None)
         for transaction in shard.state.transactions.values()

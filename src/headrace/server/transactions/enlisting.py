@@ -1,4 +1,4 @@
-"""Asks a transaction's coordinator, wherever it is, whether a partition belongs to it, or to take it in.
+"""Asks a transaction's coordinator, on whichever broker, to verify that a partition belongs to the transaction, or to add it.
 
 Old clients name their partitions first (AddPartitionsToTxn), so a write is only verified; clients with transaction
 version 2 just write, and the broker names the partition for them.
@@ -40,7 +40,8 @@ class Enlisting:
         backoff_ms: int = 20,
         longest_backoff_ms: int = 100,
     ) -> None:
-        """`backoff_ms` is how long before a coordinator elsewhere is asked again, `longest_backoff_ms` how long in all."""
+        """`backoff_ms` is the pause before a coordinator on another broker is asked again, `longest_backoff_ms` the limit on
+        all pauses together."""
         self._backoff_ms = backoff_ms
         self._attempts = max(1, longest_backoff_ms // backoff_ms)
         self._broker_id = broker_id
@@ -55,21 +56,21 @@ class Enlisting:
         verify_only: bool,
         begin: Callable[[], Mapping[tuple[int, int], Sequence[TopicPartition]]],
     ) -> Answers:
-        """Ask for the partitions of each producer (id and epoch), for which `begin` takes guards; while the last
-        transaction is still being ended, wait a little, begin again and ask again."""
+        """Ask about the partitions of each producer (id and epoch), for which `begin` takes guards. While the last
+        transaction is still ending, wait briefly, begin again and ask again."""
         for attempt in range(1, self._attempts + 1):
             answers: Answers = {}
             for (producer_id, epoch), partitions in begin().items():
                 answers |= await self.ask(transactional_id, producer_id, epoch, partitions, verify_only)
             if attempt == self._attempts or ErrorCode.CONCURRENT_TRANSACTIONS not in answers.values():
                 break
-            await self._let_end(transactional_id)
+            await self._wait_for_ending(transactional_id)
         return answers
 
-    def verified_here(
+    def verify_locally(
         self, transactional_id: str, producers: Mapping[tuple[int, int], Sequence[TopicPartition]]
     ) -> Answers | None:
-        """The answers when the coordinator is this broker and agrees to all: at once, with nothing to wait for."""
+        """The answers, at once, if this broker is the coordinator and accepts every partition; None otherwise."""
         if not self._is_coordinator(transactional_id):
             return None
         answers: Answers = {}
@@ -85,10 +86,10 @@ class Enlisting:
         state = self._image().partition(TRANSACTION_STATE, index)
         return state is not None and state.leader == self._broker_id
 
-    async def _let_end(self, transactional_id: str) -> None:
+    async def _wait_for_ending(self, transactional_id: str) -> None:
         if self._is_coordinator(transactional_id):
             with contextlib.suppress(KafkaError):
-                await self._coordinator.let_end(transactional_id)
+                await self._coordinator.wait_for_ending(transactional_id)
         else:
             await self._clock.sleep(self._backoff_ms / 1000)
 
@@ -126,8 +127,8 @@ class Enlisting:
     ) -> Answers:
         if verify_only:
             return self._coordinator.verify(transactional_id, producer_id, epoch, partitions)
-        # A topic may be so new that this broker has not heard of it. At the end it would be taken for deleted, get no
-        # marker, and keep the transaction open for its readers: the producer comes again.
+        # A topic may be so new that this broker does not know it. At the end it would count as deleted, get no marker,
+        # and keep the transaction open for its readers: let the producer retry.
         image = self._image()
         known = [each for each in partitions if image.partition(*each) is not None]
         if known:

@@ -10,6 +10,7 @@ from headrace.clock import Clock
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.server.cluster.peers import Peers
+from headrace.server.coordinator.promise import Promise
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.producers import AppendOrigin
 from headrace.server.replica.replicas import Replicas
@@ -33,7 +34,7 @@ _NOT_READY = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_COORDINATOR,
 }
-"""Errors of a group coordinator. The sender of markers knows only leaders, and asks them again."""
+"""Errors of a group coordinator. The sender of markers knows only leaders, and retries with them."""
 
 
 class MarkerWriter:
@@ -77,13 +78,8 @@ class MarkerWriter:
         producer_epoch: int,
         coordinator_epoch: int,
         committed: bool,
-    ) -> asyncio.Future[ErrorCode]:
-        done: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-
-        def settle(code: ErrorCode) -> None:
-            if not done.done():
-                done.set_result(code)
-
+    ) -> Promise[ErrorCode]:
+        done: Promise[ErrorCode] = Promise()
         try:
             partition = self._replicas.find(topic.encode(), index, by_id=False)
             if topic == CONSUMER_OFFSETS:
@@ -98,14 +94,14 @@ class MarkerWriter:
                 timestamp=self._clock.now_ms(),
             )
             appended = partition.append(memoryview(marker), AppendOrigin.COORDINATOR, acks=-1)
-            partition.when_committed(appended.last_offset, settle)
+            partition.when_committed(appended.last_offset, done.set_result)
         except KafkaError as error:
-            settle(error.code)
+            done.set_result(error.code)
         return done
 
 
 class MarkerSender:
-    """Brings a decided transaction's markers to the leaders, and tries again until each has taken its own."""
+    """Sends a decided transaction's markers to the leaders, and retries until each has accepted its own."""
 
     def __init__(
         self,
@@ -137,7 +133,7 @@ class MarkerSender:
                 self._send_to(leader, transaction, coordinator_epoch, partitions)
                 for leader, partitions in by_leader.items()
             ]
-            # One leader, mostly this broker: no task of its own for it.
+            # One leader, usually this broker: it needs no task of its own.
             for result in [await sent[0]] if len(sent) == 1 else await asyncio.gather(*sent):
                 left -= {partition for partition, code in result.items() if _settled(partition, code)}
             if not left:

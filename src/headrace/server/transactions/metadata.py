@@ -1,4 +1,4 @@
-"""What the coordinator knows of one transactional id. It never changes: a step makes the next one."""
+"""What the coordinator knows about one transactional id. Immutable: a step makes the next one."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Transaction(NamedTuple):
     started_ms: int = -1
     updated_ms: int = -1
     previous_producer_id: int = NO_PRODUCER_ID
-    """The id before an epoch ran out, whose owner may still ask again."""
+    """The id before its epochs were exhausted, whose owner may still retry."""
     next_producer_id: int = NO_PRODUCER_ID
-    """The id that comes into force when the present transaction has ended."""
+    """The id that takes effect when the current transaction has ended."""
     last_epoch: int = NO_EPOCH
-    """The epoch before the last bump: a producer that missed the answer may ask with it again."""
+    """The epoch before the last bump: a producer that missed the answer may retry with it."""
     client_version: int = 0
     """2 when the producer bumps its epoch with every transaction (KIP-890)."""
 

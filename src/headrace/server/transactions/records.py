@@ -72,7 +72,7 @@ class _Value(Message):
 class TransactionRecord(NamedTuple):
     transactional_id: str
     transaction: Transaction | None
-    """None forgets the id."""
+    """None is a tombstone: it removes the id."""
 
 
 def encode_record(record: TransactionRecord, version: int = FLEXIBLE) -> tuple[bytes, bytearray | None]:

@@ -1,4 +1,4 @@
-"""The steps of a transaction and which producer may take them: pure functions from what is known to what comes next.
+"""The steps of a transaction and which producer may take them: pure functions from one state to the next.
 
 A producer is known by id and epoch. A producer with an older epoch is a zombie and is fenced. With client
 version 2 (KIP-890) ending a transaction bumps the epoch, and the markers carry the new one, so a late message of the
@@ -48,7 +48,7 @@ def initialise(
     fresh_id: int,
     now_ms: int,
 ) -> Transaction:
-    """A producer starts (again) under a transactional id: the next epoch fences those before it.
+    """A producer starts (again) with a transactional id: the next epoch fences earlier producers.
 
     `expected` is the id and epoch the producer believes it has, (-1, -1) for none. With an ongoing transaction the
     caller must abort that first (see `fence`).
@@ -56,7 +56,7 @@ def initialise(
     if transaction is None:
         # The id is free: its last producer was forgotten after transactional.id.expiration.ms, and starts over.
         return Transaction(transactional_id, fresh_id, 0, timeout_ms, updated_ms=now_ms)
-    _let_the_last_one_end(transaction)
+    _check_not_ending(transaction)
     producer_id, epoch = expected
     base = transaction._replace(
         timeout_ms=timeout_ms,
@@ -93,7 +93,7 @@ def add_partitions(
     now_ms: int,
 ) -> Transaction:
     """The transaction reaches further partitions; the first of them begins it."""
-    _let_the_last_one_end(transaction)
+    _check_not_ending(transaction)
     current = known(transaction, producer_id)
     if epoch != current.producer_epoch:
         raise fenced()
@@ -137,10 +137,10 @@ def end(
     fresh_id: int,
     now_ms: int,
 ) -> Transaction:
-    """What the transaction becomes: decided now, and its markers follow; or as it is, when it has ended this way."""
+    """The transaction with its outcome decided, its markers still to come; unchanged if it has already ended this way."""
     committed = transaction is not None and transaction.status is Status.COMPLETE_COMMIT
     if client_version >= 2:
-        _let_the_last_one_end(transaction)
+        _check_not_ending(transaction)
         if transaction is not None and _is_retry(transaction, producer_id, epoch):
             if committed is not commit:
                 raise _wrong_state()
@@ -148,7 +148,7 @@ def end(
     current = known(transaction, producer_id)
     if epoch != current.producer_epoch:
         raise fenced()
-    _let_the_last_one_end(current)
+    _check_not_ending(current)
     if client_version < 2:
         if current.status.ended and committed is commit:
             return current
@@ -203,15 +203,15 @@ def _prepare(current: Transaction, commit: bool, bump: bool, fresh_id: int, now_
     return ended._replace(producer_epoch=current.producer_epoch + 1, last_epoch=current.producer_epoch)
 
 
-def _let_the_last_one_end(transaction: Transaction | None) -> None:
-    """Comes before any question of id and epoch: those a producer got at the end of its last transaction may be
-    in force only when that has ended."""
+def _check_not_ending(transaction: Transaction | None) -> None:
+    """Check this before id and epoch: those that a producer got at the end of its last transaction take effect only once
+    that has ended."""
     if transaction is not None and transaction.status.ending:
         raise busy()
 
 
 def _is_retry(transaction: Transaction, producer_id: int, epoch: int) -> bool:
-    """The producer asks again with the epoch it had before the bump that it has not heard of."""
+    """The producer retries with its epoch from before the bump, because it missed the answer."""
     if not transaction.status.ended:
         return False
     if producer_id == transaction.producer_id:
@@ -220,7 +220,7 @@ def _is_retry(transaction: Transaction, producer_id: int, epoch: int) -> bool:
 
 
 def _missed_the_bump(transaction: Transaction, producer_id: int, epoch: int) -> bool:
-    """The same for a producer that starts again: its last answer was lost, or its transaction aborted for its age. Nobody
+    """The same for a producer that starts again: it missed the last answer, or its transaction timed out. No other producer
     has taken over, or the epoch before the bump would not be remembered."""
     if epoch != transaction.last_epoch:
         return False
@@ -228,7 +228,7 @@ def _missed_the_bump(transaction: Transaction, producer_id: int, epoch: int) -> 
 
 
 def _is_last_of_previous(transaction: Transaction, producer_id: int, epoch: int) -> bool:
-    """Of the id before the present one only its last epoch can be its owner; all others were fenced under that id."""
+    """Only the last epoch of the previous id can be its owner; all earlier ones were fenced under that id."""
     return producer_id == transaction.previous_producer_id and epoch == LAST_EPOCH - 1
 
 

@@ -1,4 +1,4 @@
-"""The state of one partition of `__transaction_state`: its transactional ids, as its records tell."""
+"""The state of one partition of `__transaction_state`: its transactional ids, replayed from its records."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ class TransactionState:
         self._on_loaded()
 
     def unloaded(self) -> None:
-        """Nobody waits in the state itself."""
+        """No request waits in the state itself."""

@@ -1,21 +1,17 @@
 """Rules that change a URL from outside: `override://…` sets parameters, `absent://…` only fills gaps.
 
-A rule names whom it is for (host, port, application, side, `~`-conditions); everything else in it is what to set.
+A rule selects URLs by host, port, application, side and `~`-conditions; it sets its other parameters on them.
 """
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from headrace.services import points
 from headrace.services.net import local_host
 from headrace.services.url import ANY, ANYHOST, URL
 
-logger = logging.getLogger("headrace.services.cluster")
-
-# Parameters of a rule that say whom it is for or how it is stored, and so are never set on a URL.
+# Parameters of a rule that select URLs or say how it is stored, so they are never set on a URL.
 _CONDITIONS = frozenset(
     (
         "category",
@@ -35,26 +31,6 @@ _CONDITIONS = frozenset(
     )
 )
 
-_NUMBERS = frozenset(
-    (
-        "timeout",
-        "retries",
-        "weight",
-        "warmup",
-        "executes",
-        "actives",
-        "accepts",
-        "threads",
-        "queues",
-        "payload",
-        "heartbeat",
-        "connections",
-        "forks",
-        "tps",
-        "priority",
-    )
-)
-
 
 class Configurator(ABC):
     """One rule."""
@@ -67,7 +43,7 @@ class Configurator(ABC):
         """Apply the rule's parameters to a URL it matches."""
 
     def configure(self, url: URL) -> URL:
-        """The URL after the rule, or the same one when it is for somebody else."""
+        """The URL after the rule, or the same one when the rule does not apply to it."""
         rule = self.url
         if not rule.get_bool("enabled", True) or rule.host is None or url.host is None:
             return url
@@ -119,41 +95,3 @@ class AbsentConfigurator(Configurator):
 
 
 ConfiguratorFactory = Callable[[URL], Configurator]
-
-
-def to_configurators(urls: Iterable[URL]) -> list[Configurator]:
-    """The rules in these URLs, in the order they apply; `empty://` takes all of them back."""
-    configurators: list[Configurator] = []
-    for url in urls:
-        if url.protocol == "empty":
-            return []
-        if not set(url.parameters) - {"anyhost"}:
-            configurators.clear()
-            continue
-        problem = _problem(url)
-        if problem is not None:
-            logger.error("The rule %s is left out: %s", url, problem)
-            continue
-        configurators.append(points.CONFIGURATORS.get(url.protocol)(url))
-    return sorted(configurators, key=lambda configurator: configurator.rank)
-
-
-def _problem(rule: URL) -> str | None:
-    """Why a rule cannot be obeyed; a slip of an administrator's must not break a live service."""
-    if not points.CONFIGURATORS.has(rule.protocol):
-        return f"there is no configurator {rule.protocol!r}"
-    return number_problem(rule)
-
-
-def number_problem(url: URL) -> str | None:
-    """Which of the numbers that calls depend on is none."""
-    for key, value in url.parameters.items():
-        if value and key.rpartition(".")[2] in _NUMBERS and not value.removeprefix("-").isdecimal():
-            return f"{key}={value} is not a whole number"
-    return None
-
-
-def configure(configurators: Iterable[Configurator], url: URL) -> URL:
-    for configurator in configurators:
-        url = configurator.configure(url)
-    return url

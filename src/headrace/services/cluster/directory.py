@@ -1,7 +1,7 @@
-"""The providers of a service as the registry tells them, kept fresh.
+"""The providers of a service as the registry lists them, kept up to date.
 
-Each notice names all present URLs of one category. Providers that are new are connected to, those that are gone are
-let go, those whose URL changed are replaced; a call under way finishes where it is.
+Each notification lists all current URLs of one category. New providers are connected to, missing ones are closed,
+those with a changed URL are replaced; a call under way finishes where it is.
 """
 
 from __future__ import annotations
@@ -9,30 +9,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from headrace.services import points
 from headrace.services.cluster import tags
-from headrace.services.cluster.configurator import (
-    Configurator,
-    configure,
-    number_problem,
-    to_configurators,
-)
+from headrace.services.cluster.configurator import Configurator
 from headrace.services.cluster.directory_base import Directory
 from headrace.services.cluster.router import Router, route, to_routers
+from headrace.services.cluster.rules import configure, number_problem, to_configurators
 from headrace.services.errors import RpcCode, RpcException, ServicesError
-from headrace.services.export_url import RELEASE
 from headrace.services.generic import is_generic_call
 from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation
 from headrace.services.invoker import Invoker
 from headrace.services.net import local_host
+from headrace.services.protocols.base import ProtocolRuntime
 from headrace.services.registry.base import Registry
+from headrace.services.release import RELEASE
 from headrace.services.url import URL, decode, parse_query, split_commas
-
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
 
 logger = logging.getLogger("headrace.services.cluster")
 
@@ -74,7 +67,7 @@ def merge_url(provider: URL, consumer: dict[str, str]) -> URL:
 
 
 async def refer_through_registry(
-    runtime: Runtime, registry: Registry, interface: InterfaceModel, registry_url: URL
+    runtime: ProtocolRuntime, registry: Registry, interface: InterfaceModel, registry_url: URL
 ) -> Invoker:
     """Register as a consumer, subscribe, and join what is found into one invoker."""
     query = parse_query(decode(registry_url.get("refer")))
@@ -89,7 +82,7 @@ class RegistryDirectory(Directory):
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: ProtocolRuntime,
         registry: Registry,
         interface: InterfaceModel,
         registry_url: URL,
@@ -138,7 +131,7 @@ class RegistryDirectory(Directory):
         return self._with_classes(invokers) if is_generic_call(invocation) else invokers
 
     def _with_classes(self, invokers: Sequence[Invoker]) -> Sequence[Invoker]:
-        """Those whose protocol keeps classes, so that a generic caller gets the same answer from each; else all."""
+        """Those with a protocol that keeps classes, so a generic caller gets the same answer from each; else all."""
         keeping = [
             invoker
             for invoker in invokers
@@ -218,7 +211,7 @@ class RegistryDirectory(Directory):
                 )
                 continue
             problem = number_problem(provider)
-            if problem is not None:  # it would fail every call that only thinks of choosing it
+            if problem is not None:  # it would fail every call that considers it
                 logger.error("The provider %s is left out: %s", provider, problem)
                 continue
             url = configure(self._configurators, merge_url(provider, self._query))
@@ -232,7 +225,7 @@ class RegistryDirectory(Directory):
         if self._destroyed:
             return
         self._destroyed = True
-        # Also when the registry is away: it would bring back on its return what it was not told to forget.
+        # Even while the registry is away: otherwise it would register us again on its return.
         try:
             await self._registry.unregister(self._consumer_url)
             await self._registry.unsubscribe(self._subscription, self)

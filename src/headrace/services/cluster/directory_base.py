@@ -1,9 +1,9 @@
-"""Where a cluster finds the providers it may call."""
+"""Where a cluster finds the providers it may call, and what makes one invoker of them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation
@@ -12,7 +12,7 @@ from headrace.services.url import URL
 
 
 class Directory(ABC):
-    """The present providers of one service."""
+    """The current providers of one service."""
 
     def __init__(self, interface: InterfaceModel, url: URL) -> None:
         self.interface = interface
@@ -47,3 +47,6 @@ class StaticDirectory(Directory):
     async def destroy(self) -> None:
         for invoker in self._invokers:
             await invoker.destroy()
+
+
+ClusterFactory = Callable[[Directory], Invoker]

@@ -1,7 +1,7 @@
 """Many providers as one invoker, and what to do when a call fails.
 
 failover tries others (`retries`, 2), failfast gives up, failsafe answers nothing, failback (its own file) tries again
-later, forking asks several at once (`forks`, 2), available takes the first that is there. What an implementation
+later, forking asks several at once (`forks`, 2), available takes the first available one. What an implementation
 raised is an answer, not a failure, and is never retried.
 """
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from headrace.services import points
 from headrace.services.cluster.directory_base import Directory
 from headrace.services.cluster.loadbalance import LoadBalance
 from headrace.services.errors import RpcCode, RpcException
-from headrace.services.export_url import RELEASE
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
 from headrace.services.net import local_host
+from headrace.services.release import RELEASE
 from headrace.services.url import URL
 
 logger = logging.getLogger("headrace.services.cluster")
@@ -72,7 +72,7 @@ class ClusterInvoker(Invoker):
 
     @property
     def settings(self) -> URL:
-        """The directory's URL as it is now: rules may change it."""
+        """The directory's current URL: rules may change it."""
         return self.directory.url
 
     def require(self, invokers: Sequence[Invoker], invocation: Invocation) -> None:
@@ -129,9 +129,6 @@ class ClusterInvoker(Invoker):
             return await invoker.invoke(invocation)
         finally:
             invoker.active[name] -= 1
-
-
-ClusterFactory = Callable[[Directory], ClusterInvoker]
 
 
 class FailoverCluster(ClusterInvoker):
@@ -249,7 +246,7 @@ class ForkingCluster(ClusterInvoker):
 
 
 class AvailableCluster(ClusterInvoker):
-    """The first that is there, the default one before others: for several registries."""
+    """The first available one, the default registry's before others."""
 
     async def call(self, invocation: Invocation, invokers: Sequence[Invoker], balance: LoadBalance) -> Result:
         ordered = sorted(invokers, key=lambda invoker: not invoker.url.get_bool("registry.default", False))

@@ -1,7 +1,7 @@
 """Tag routing: a provider with a `tag` serves only calls that ask for it; an untagged one serves the rest.
 
 A call asks with the attachment `dubbo.tag`, else with its reference's `tag`. Where no provider has the tag, untagged
-ones serve the call, unless `dubbo.force.tag=true` (attachment or reference) says that nobody else may.
+ones serve the call, unless `dubbo.force.tag=true` (attachment or reference) forbids it.
 """
 
 from __future__ import annotations

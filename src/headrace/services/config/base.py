@@ -110,7 +110,7 @@ is_milliseconds = at_least(0)
 
 
 def is_extension(point: ExtensionPoint[Any], *, several: bool = False) -> Check:
-    """The value names an extension; with `several`, a comma list in which `-name` removes and `default` stands."""
+    """The value names an extension; with `several`, a comma list in which `-name` removes one and `default` is allowed."""
 
     def check(value: str) -> str | None:
         for name in split_commas(value) if several else [value]:
@@ -201,7 +201,7 @@ class Config:
         return said
 
     def append_parameters(self, parameters: dict[str, str], prefix: str = "") -> None:
-        """Write these settings into a URL's parameters; what is written later wins over what is there."""
+        """Write these settings into a URL's parameters; later values replace earlier ones."""
         start = prefix + "." if prefix else ""
         for name, declared, _ in self.settings():
             if declared.excluded:

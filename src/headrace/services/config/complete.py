@@ -1,4 +1,4 @@
-"""Fills what a service or reference leaves open from its surroundings, nearest first, and checks all of it.
+"""Fills in what a service or reference leaves open from its surroundings, nearest first, and checks all of it.
 
 Near to far: the object itself, its provider or consumer, its module, its application, the application-wide settings,
 then what only the environment names. Every mistake is found before anything is exported or referred to.
@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import re
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from headrace.services.addresses import parse_address, parse_addresses
 from headrace.services.config.base import Config
+from headrace.services.config.environment import Environment
 from headrace.services.config.settings import (
     ApplicationConfig,
     InterfaceSettings,
@@ -24,11 +25,8 @@ from headrace.services.config.settings import (
     copy_unset,
 )
 from headrace.services.net import is_any, local_host
+from headrace.services.runtime import Runtime
 from headrace.services.url import ANYHOST, LOCALHOST, URL, to_query
-
-if TYPE_CHECKING:
-    from headrace.services.config.environment import Environment
-    from headrace.services.runtime import Runtime
 
 logger = logging.getLogger("headrace.services")
 D = TypeVar("D", ProtocolConfig, RegistryConfig)
@@ -60,7 +58,7 @@ def complete(config: InterfaceSettings, defaults: InterfaceSettings | None, runt
 
 
 def _defaults(configs: list[D], environment: Environment) -> list[D]:
-    """Those meant for whoever names none: `default=false` leaves one to those who name it."""
+    """Those used where none is named; one with `default=false` must be named."""
     for config in configs:
         config.refresh(environment)
     return [config for config in configs if config.default is not False]

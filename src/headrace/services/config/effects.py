@@ -1,8 +1,8 @@
 """What each setting does: which module reads it, that it only informs, or why it has no effect here.
 
 One entry for each setting, by the class that declares it. A test compares the table with the settings and with what
-the modules named here really read, so a setting that nobody obeys cannot be added unnoticed. Giving a value to one
-without effect is answered with a warning.
+the modules named here really read, so a setting without effect cannot be added unnoticed. Setting one that has no
+effect logs a warning.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """It travels in the URL for people, consoles and Java's side; nothing here depends on it, nor in Dubbo 2.7.3."""
+    """It travels in the URL for consoles and Java applications; nothing here or in Dubbo 2.7.3 depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inert:
-    """It is known but has no effect, and whoever sets it is told why."""
+    """It is known but has no effect; setting it logs the reason."""
 
     reason: str
 
@@ -112,9 +112,9 @@ EFFECTS: Final[Mapping[str, Mapping[str, Effect]]] = {
         "contextpath": Read("service"),
         "threads": Read("runtime"),
         "queues": Read("runtime"),
-        "accepts": Read("protocols.dubbo.server"),
+        "accepts": Read("protocols.dubbo.port"),
         "serialization": SHOWN,
-        "payload": Read("protocols.dubbo.server"),
+        "payload": Read("protocols.dubbo.port"),
         "heartbeat": Read("protocols.dubbo.connection"),
         "accesslog": Read("filters.accesslog"),
         "dispatcher": Read("proxy"),
@@ -177,8 +177,8 @@ EFFECTS: Final[Mapping[str, Mapping[str, Effect]]] = {
         "contextpath": Read("service"),
         "threads": Read("runtime"),
         "queues": Read("runtime"),
-        "accepts": Read("protocols.dubbo.server"),
-        "payload": Read("protocols.dubbo.server"),
+        "accepts": Read("protocols.dubbo.port"),
+        "payload": Read("protocols.dubbo.port"),
         "wait": Read("service"),
         "default": _ONLY_ONE,
     },

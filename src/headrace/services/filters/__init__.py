@@ -1,1 +1,1 @@
-"""What stands between a protocol and an implementation, or between a caller and a wire."""
+"""What runs between a protocol and an implementation, or between a caller and the wire."""

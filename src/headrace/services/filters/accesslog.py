@@ -1,7 +1,7 @@
 """Writes a line per call: to the log `dubbo.accesslog.<interface>` with `accesslog=true`, else to the file named.
 
-A file's lines are gathered and written by a thread of the loop's executor once a second, so that no call waits for
-a disk; at most 5,000 wait, and what comes beyond is counted and said. A file of a past day is set aside first.
+Lines for a file are collected and written once a second by a thread of the loop's executor, so no call waits for
+a disk. At most 5,000 lines wait; the rest are dropped, and a warning says how many. A past day's file is renamed first.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class AccessLogFile:
         loop.run_in_executor(None, self._write, self._take())
 
     def flush(self) -> None:
-        """Write now what waits, because the loop is about to end."""
+        """Write the waiting lines now, because the loop is about to end."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

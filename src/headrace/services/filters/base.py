@@ -1,7 +1,7 @@
 """A filter is an invoker in front of another, built once per export or reference from the URL.
 
-`GROUPS` says on which side it stands by itself, `KEY` which parameter (of the service or of any method) must be
-set for it to stand there at all, `ORDER` how far out: the lowest is outermost. A filter that never waits sets
+`GROUPS` says on which side it is added automatically, `KEY` which parameter (of the service or of any method)
+must be set for that, `ORDER` how far out: the lowest is outermost. A filter that never waits sets
 `SUSPENDS = False`, so that a chain of such can run without a task.
 """
 

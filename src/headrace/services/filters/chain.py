@@ -1,7 +1,7 @@
 """Builds the chain of filters around an invoker.
 
-The filters that stand by themselves come in their order; those named in `service.filter` or `reference.filter`
-follow, or take the place they are given around the word `default`. `-name` removes one, `-default` all.
+Automatic filters come in their order; those named in `service.filter` or `reference.filter` follow, or stand
+where the word `default` in the list puts them. `-name` removes one, `-default` all.
 """
 
 from __future__ import annotations

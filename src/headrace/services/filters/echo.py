@@ -1,4 +1,4 @@
-"""Answers `$echo`, with which consumers test that a provider is there."""
+"""Answers `$echo`, with which consumers check that a provider answers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Tells the provider's log what an implementation raised without having declared it.
 
 A registered exception is part of the service's contract and passes silently. Any other passes too (the codec sends
-its nearest Java kin, in-process calls keep it as it is), but somebody should look at it.
+its nearest Java equivalent, in-process calls keep it unchanged), but the operator should see it.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class GenericFilter(Filter):
             try:
                 result.value = generalize(result.value)
             except Hessian2Error as error:
-                raise RpcException(f"$invoke of {name}: the result cannot be told: {error}") from None
+                raise RpcException(f"$invoke of {name}: the result cannot be sent: {error}") from None
         return result
 
 

@@ -15,7 +15,7 @@ _NEVER = 2**31 - 1
 
 
 class TimeoutFilter(Filter):
-    """Warns, and lets the result pass: stopping a running method is nobody's to decide but its own."""
+    """Warns and lets the result pass: only the method itself can decide to stop."""
 
     GROUPS = frozenset({"provider"})
     KEY = "timeout"

@@ -12,8 +12,9 @@ from headrace.services.hessian2.brief import brief
 from headrace.services.hessian2.classes import JavaClass
 from headrace.services.hessian2.convert import Converter, converter_for, exact_type, initialise
 from headrace.services.hessian2.errors import Hessian2Error
-from headrace.services.hessian2.input import READERS, Input, ObjectReader
+from headrace.services.hessian2.input import Input, ObjectReader
 from headrace.services.hessian2.java_builders import Builder
+from headrace.services.hessian2.readers import READERS
 from headrace.services.hessian2.values import JavaException, JavaObject, StackTraceElement
 
 

@@ -14,8 +14,9 @@ from headrace.services.hessian2.bean_readers import (
 )
 from headrace.services.hessian2.classes import DEFAULT_CLASSES, JavaClasses
 from headrace.services.hessian2.errors import Hessian2Error
-from headrace.services.hessian2.input import READERS, Input, ObjectReader
+from headrace.services.hessian2.input import Input, ObjectReader
 from headrace.services.hessian2.java_builders import BUILDERS
+from headrace.services.hessian2.readers import READERS
 
 # Definitions come from the wire, so what is kept of them between bodies has its limits.
 _MAX_KEPT = 1024
@@ -23,16 +24,14 @@ _MAX_KEPT_NAMES = 4096
 
 
 class Decoder(Input):
-    """Reads one body: call `decode` for each value in turn. Whatever is wrong with it is a Hessian2Error."""
+    """Reads one body: call `decode` for each value in turn. Any error in it is a Hessian2Error."""
 
     __slots__ = ()
 
     def decode(self) -> Any:
         """The next value."""
         try:
-            tag = self.data[self.pos]
-            self.pos += 1
-            return READERS[tag](self, tag)
+            return self.read()
         except (IndexError, struct.error):
             raise Hessian2Error("The body ends in the middle of a value.") from None
         except RecursionError:
@@ -41,6 +40,11 @@ class Decoder(Input):
             raise
         except Exception as error:  # from a registered class: its __new__, __eq__, __hash__ or a property
             raise Hessian2Error(f"A value cannot be made: {type(error).__name__}: {error}") from error
+
+    def read(self) -> Any:
+        tag = self.data[self.pos]
+        self.pos += 1
+        return READERS[tag](self, tag)
 
     @property
     def remaining(self) -> int:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import struct
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from headrace.services.hessian2.errors import Hessian2Error
+from headrace.services.hessian2.input import Input
 from headrace.services.hessian2.output import EPOCH
 from headrace.services.hessian2.strings import decode_units, measure
-
-if TYPE_CHECKING:
-    from headrace.services.hessian2.input import Input
 
 _unpack_int = struct.Struct(">i").unpack_from
 _unpack_long = struct.Struct(">q").unpack_from

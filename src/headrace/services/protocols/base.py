@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from headrace.services.interface import InterfaceModel
 from headrace.services.invoker import Invoker
+from headrace.services.registry.base import Registry
 from headrace.services.url import URL
 
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
+
+class ProtocolRuntime(typing.Protocol):
+    """What a protocol may ask of the runtime it belongs to."""
+
+    reserved: dict[int, socket.socket]
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+    @property
+    def shutdown_wait_ms(self) -> int: ...
+
+    def later(
+        self, seconds: float, action: Callable[[], Coroutine[Any, Any, None]]
+    ) -> asyncio.Task[None]: ...
+
+    def protocol(self, name: str) -> Protocol: ...
+
+    async def registry(self, url: URL) -> Registry: ...
+
+    async def export(self, invoker: Invoker) -> Exporter: ...
+
+    async def refer(self, interface: InterfaceModel, url: URL) -> Invoker: ...
 
 
 class Exporter(ABC):
@@ -32,7 +57,7 @@ class Protocol(ABC):
     default_port = 0
     keeps_classes = True  # values arrive with their classes, so generic callers prefer it
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: ProtocolRuntime) -> None:
         self.runtime = runtime
 
     @abstractmethod
@@ -48,4 +73,4 @@ class Protocol(ABC):
         """End all exports and references: refuse new calls, finish those under way, close."""
 
 
-ProtocolFactory = Callable[["Runtime"], Protocol]
+ProtocolFactory = Callable[[ProtocolRuntime], Protocol]

@@ -5,17 +5,12 @@ An in-process export is never registered, and a reference prefers it to the netw
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from headrace.services.errors import RpcException
 from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
-from headrace.services.protocols.base import Exporter, Protocol
+from headrace.services.protocols.base import Exporter, Protocol, ProtocolRuntime
 from headrace.services.url import ANY, LOCALHOST, URL
-
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
 
 
 class InjvmProtocol(Protocol):
@@ -23,7 +18,7 @@ class InjvmProtocol(Protocol):
 
     name = "injvm"
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: ProtocolRuntime) -> None:
         super().__init__(runtime)
         self._exporters: dict[str, InjvmExporter] = {}
 

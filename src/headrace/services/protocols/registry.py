@@ -1,4 +1,4 @@
-"""Export through a registry: make the service reachable, tell the registry, and obey the rules it sends.
+"""Export through a registry: make the service reachable, register it, and apply the rules the registry sends.
 
 An invoker with a URL `registry://…?export=<provider URL>` is exported under that provider URL by the protocol named
 there, registered, and exported again whenever an override rule changes the URL; consumers keep their connections.
@@ -9,20 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from headrace.services.addresses import is_match
-from headrace.services.cluster.configurator import Configurator, configure, to_configurators
+from headrace.services.cluster.configurator import Configurator
 from headrace.services.cluster.directory import refer_through_registry
+from headrace.services.cluster.rules import configure, to_configurators
 from headrace.services.errors import ConfigError
 from headrace.services.interface import InterfaceModel
 from headrace.services.invoker import Invoker, WrappedInvoker
-from headrace.services.protocols.base import Exporter, Protocol
+from headrace.services.protocols.base import Exporter, Protocol, ProtocolRuntime
 from headrace.services.registry.base import Registry
 from headrace.services.url import URL
-
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
 
 logger = logging.getLogger("headrace.services")
 
@@ -57,7 +54,7 @@ class RegistryProtocol(Protocol):
     name = "registry"
     default_port = 9090
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: ProtocolRuntime) -> None:
         super().__init__(runtime)
         self._exporters: dict[str, RegistryExporter] = {}
 

@@ -1,7 +1,7 @@
-"""What every registry does: remember what was asked of it, tell listeners by category, try again what failed.
+"""What every registry does: remember what was asked of it, notify listeners by category, retry what failed.
 
 A registry keeps the set of registered URLs and subscriptions, so that it can bring them back after its connection
-or its session was lost. A failed operation raises where `check` asks for it, and else is tried again every
+or its session was lost. A failed operation raises where `check` asks for it, otherwise it is retried every
 `retry.period` (5,000 ms) until it works.
 """
 
@@ -26,10 +26,10 @@ DEFAULT_RETRY_MS = 5_000
 
 
 class NotifyListener(Protocol):
-    """Whoever wants to know what a registry holds."""
+    """A subscriber to what a registry holds."""
 
     async def notify(self, urls: list[URL]) -> None:
-        """All present URLs of one category; a single `empty://…` means there are none."""
+        """All current URLs of one category; a single `empty://…` means there are none."""
 
 
 _Key = tuple[str, URL, "NotifyListener | None"]
@@ -71,7 +71,7 @@ class Registry(ABC):
 
     @abstractmethod
     async def lookup(self, url: URL) -> list[URL]:
-        """What is there now that answers `url`."""
+        """The URLs registered now that match `url`."""
 
     @abstractmethod
     async def services(self) -> list[str]:

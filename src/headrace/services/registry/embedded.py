@@ -113,7 +113,7 @@ class EmbeddedRegistry(Registry):
                     await self.notify(url, listener, with_empty(url, category, found))
 
     def _read(self, interface: str, category: str) -> list[URL]:
-        """The entries of one category whose sessions live."""
+        """The entries of one category with a live session."""
         urls = []
         directory = self._directory / encode(interface) / category
         for path in sorted(directory.glob("[!.]*")) if directory.is_dir() else ():

@@ -95,7 +95,7 @@ class ZooKeeperConnection:
     def _post(self, callback: Callable[..., None], *args: object) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *args)
-        except RuntimeError:  # the loop has ended: nobody listens any more
+        except RuntimeError:  # the loop has ended, so there is no listener left
             pass
 
     # -- nodes -------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class ZooKeeperConnection:
         if not self.is_connected:
             raise RegistryError(f"ZooKeeper at {self._url.address} is not connected")
         try:
-            # What is asked just before a loss is noticed waits in kazoo for the ensemble to return; nobody waits along.
+            # A request made just before a loss is noticed waits in kazoo for the ensemble to return; the caller does not.
             return await asyncio.wait_for(asyncio.to_thread(function, *args), self._patience)
         except TimeoutError:
             raise RegistryError(

@@ -3,7 +3,7 @@
 Registrations are ephemeral nodes (lasting ones with `dynamic=false`). After a lost connection or session every
 registration is made again and every subscription read again, so that what the ensemble holds is what we promised.
 When the ensemble was away, others lost it too and providers need a moment to come back: for one session timeout
-after a reconnection "there are no providers" is not believed, and calls go on to those known before.
+after a reconnection an empty list of providers is ignored, and calls still go to those known before.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ZooKeeperRegistry(Registry):
     # -- watching ----------------------------------------------------------------------------------------
 
     async def _read(self, url: URL, listener: NotifyListener, category: str) -> list[URL]:
-        """Read one category and, if no watch stands yet, watch it."""
+        """Read one category and watch it, unless it is being watched."""
         path = f"{self._service(url)}/{category}"
         watches = self._watched.get((url, listener), {})
         mark = object()
@@ -112,7 +112,7 @@ class ZooKeeperRegistry(Registry):
         return with_empty(url, category, _urls(children))
 
     async def _refresh(self, url: URL, listener: NotifyListener, category: str) -> None:
-        if (url, listener) not in self._watched:  # nobody wants to know any more
+        if (url, listener) not in self._watched:  # unsubscribed in the meantime
             return
         try:
             urls = await self._read(url, listener, category)
@@ -125,18 +125,18 @@ class ZooKeeperRegistry(Registry):
         await self._tell(url, listener, urls)
 
     async def _tell(self, url: URL, listener: NotifyListener, urls: list[URL]) -> None:
-        """Notify, but put off the news that there is nobody while providers may be on their way back."""
+        """Notify, but hold back an empty list while providers may still be returning."""
         loop = asyncio.get_running_loop()
         patience = self._patient_until - loop.time()
-        nobody = [u for u in urls if u.protocol == "empty" and u.get("category") == "providers"]
-        if nobody and patience > 0:
-            urls = [u for u in urls if u not in nobody]
+        empty = [u for u in urls if u.protocol == "empty" and u.get("category") == "providers"]
+        if empty and patience > 0:
+            urls = [u for u in urls if u not in empty]
             loop.call_later(patience, lambda: self._spawn(self._refresh(url, listener, "providers")))
         if (url, listener) in self._watched:
             await self.notify(url, listener, urls)
 
     async def _watch_services(self, url: URL, listener: NotifyListener) -> None:
-        """A subscription to every service: subscribe to each that is there and to each that appears."""
+        """A subscription to every service: subscribe to each existing one and to each that appears."""
 
         def changed() -> None:
             if listener in self.subscribed.get(url, {}) and self._zk.is_connected:
@@ -168,7 +168,7 @@ class ZooKeeperRegistry(Registry):
 
 
 def _urls(children: list[str]) -> list[URL]:
-    """The URLs that node names hold; a name that is none is somebody else's and left alone."""
+    """The URLs that node names hold; other names do not belong to Dubbo and are ignored."""
     urls = []
     for child in children:
         text = decode(child)

@@ -1,4 +1,4 @@
-"""A classic group: its members, its generation and where it stands. It knows no timers and no log.
+"""A classic group: its members, its generation and its state, without timers or a log.
 
 Empty ──join──▶ PreparingRebalance ──all joined──▶ CompletingRebalance ──leader's sync stored──▶ Stable
   ▲                │        ▲  ▲                          │                                        │
@@ -232,7 +232,7 @@ class ClassicGroup:
         )
 
     def select_protocol(self) -> str:
-        """The protocol that all members offer and most like best."""
+        """The protocol that all members support and most prefer."""
         candidates = {name for name, count in self._supporters.items() if count == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
@@ -248,7 +248,7 @@ class ClassicGroup:
         self.state_since_ms = now_ms
 
     def elect_joined_leader(self) -> bool:
-        """The leader must have joined; if it has not, another that has takes its place."""
+        """The leader must have joined; if it has not, a member that has replaces it."""
         if self.leader is None:
             return False
         if self.members[self.leader].awaiting_join is not None:

@@ -1,4 +1,4 @@
-"""Heartbeat to a classic group: the session goes on, and the member learns of a rebalance."""
+"""Heartbeat to a classic group: extends the session, and tells the member to rejoin during a rebalance."""
 
 from __future__ import annotations
 

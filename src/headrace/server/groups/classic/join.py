@@ -46,7 +46,7 @@ def join(
     result = _join_group(state, client, group, request, respond)
     if before is None:
         return result
-    # Without a record of the new group a restart would find the old one's offsets, and nobody they belong to.
+    # Without a record of the new group a restart would find the old one's offsets without a group.
     records = [*before.tombstones(), *(result.records or [empty])]
     return Write(records, None, apply=already_applied, finish=result.finish)
 
@@ -128,7 +128,7 @@ def _join_known(
         case ClassicState.PREPARING_REBALANCE:
             moves = True
         case ClassicState.COMPLETING_REBALANCE:
-            moves = not unchanged  # it may not have got its answer: the same one again
+            moves = not unchanged  # it may have missed its answer: send the same one again
         case ClassicState.STABLE:
             # A leader that joins again has seen something, new partitions for one, that changes its assignment.
             moves = not unchanged or member_id == group.leader

@@ -9,7 +9,7 @@ from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRespons
 from headrace.wire.messages.sync_group import SyncGroupResponse
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""What a member offers to assign with: (name, metadata), the one it likes best first."""
+"""The protocols a member supports: (name, metadata), its preferred one first."""
 
 RespondJoin = Callable[[JoinGroupResponse], None]
 RespondSync = Callable[[SyncGroupResponse], None]
@@ -43,7 +43,7 @@ class ClassicMember:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The candidate this member likes best."""
+        """The candidate this member prefers."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     @property

@@ -20,7 +20,7 @@ from headrace.wire.messages.sync_group import SyncGroupResponse
 logger = logging.getLogger(__name__)
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""A parked first join ends after this long: its owner may have gone, and looks the same as one that waits."""
+"""A parked first join ends after this long: a client that has gone looks the same as one that waits."""
 
 NOTHING: Write[GroupRecord, None] = Write((), None)
 
@@ -209,7 +209,7 @@ def _expect_syncs(state: GroupState, group: ClassicGroup) -> None:
 
 
 def _expire_syncs(state: GroupState, group_id: str, generation: int) -> Write[GroupRecord, None]:
-    """Members that joined but never asked for their assignment are out."""
+    """Remove members that joined but never asked for their assignment."""
     group = state.groups.get(group_id)
     if not isinstance(group, ClassicGroup) or group.generation != generation or not group.pending_syncs:
         return NOTHING
@@ -231,7 +231,7 @@ def synced(state: GroupState, group: ClassicGroup, member_id: str) -> None:
 def store_assignments(
     state: GroupState, group: ClassicGroup, assignments: dict[str, bytes]
 ) -> Write[GroupRecord, None]:
-    """The leader has assigned: everybody gets an answer once it is stored."""
+    """The leader has assigned: every member gets its answer once the assignment is stored."""
     generation = group.generation
 
     def finish(error: KafkaError | None) -> None:

@@ -1,4 +1,4 @@
-"""SyncGroup to a classic group: the leader hands in the assignment, everybody picks theirs up."""
+"""SyncGroup to a classic group: the leader sends the assignment, and every member gets its part."""
 
 from __future__ import annotations
 

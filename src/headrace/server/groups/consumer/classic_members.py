@@ -192,7 +192,7 @@ def heartbeat(state: GroupState, group: ConsumerGroup, request: HeartbeatRequest
 def leave(
     state: GroupState, group: ConsumerGroup, request: LeaveGroupRequest
 ) -> Write[GroupRecord, LeaveGroupResponse]:
-    """Members of either protocol: an administrator takes them out with the same request."""
+    """Members of either protocol: an administrator removes both with the same request."""
     responses = []
     leaving: list[ConsumerMember] = []
     for each in request.members:

@@ -25,7 +25,7 @@ Assignment = Mapping[uuid.UUID, frozenset[int]]
 NO_PARTITIONS: Assignment = {}
 LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
-"""A static member has gone and means to be back within its session."""
+"""A static member has left and means to return within its session."""
 
 
 class MemberState(enum.IntEnum):

@@ -1,4 +1,4 @@
-"""The deadlines of consumer group members, and how a member is put out when one passes."""
+"""The deadlines of consumer group members, and removing a member when one passes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def expect_heartbeat(state: GroupState, group_id: str, member: ConsumerMember) -
 
 
 def expect_revocation(state: GroupState, group_id: str, member: ConsumerMember) -> None:
-    """Until it has given up its partitions nobody can have them, so it may not take for ever."""
+    """No other member can have its partitions until it has given them up, so that has a deadline."""
     name = (REBALANCE, group_id, member.member_id)
     if member.classic is not None:
         return  # it has a deadline to join instead

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable, Sequence
+
 from headrace.server.coordinator.write import Write
 from headrace.server.groups.classic.group import ClassicGroup, ClassicState
 from headrace.server.groups.classic.rebalance import expect_heartbeat
 from headrace.server.groups.client import Client
+from headrace.server.groups.offsets.form import CommitForm
 from headrace.server.groups.records import GroupRecord, OffsetCommitKey, OffsetCommitValue
 from headrace.server.groups.state import Group, GroupState
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -22,10 +26,73 @@ NEVER = 2**63 - 1
 """The last moment that a record can name."""
 
 
-def commit(state: GroupState, version: int, request: Commit) -> tuple[list[GroupRecord], list[TopicResult]]:
-    """The records, and the answer for when they are stored."""
-    group_id, generation = request.group_id, request.generation
-    group = _find_group(state, version, group_id, generation)
+class PreparedCommit:
+    """A commit that can be stored again and again, with other offsets."""
+
+    __slots__ = ("forms", "offsets", "request", "results", "version")
+
+    def __init__(self, version: int, request: Commit, longest_metadata: int) -> None:
+        """INVALID_REQUEST for what no record can say. Metadata beyond `longest_metadata` is refused for its partition."""
+        self.version = version
+        self.request = request
+        self.forms: list[CommitForm] = []
+        self.offsets: list[int] = []
+        """What the request itself commits, one for each form."""
+        self.results: list[TopicResult] = []
+        """The answer for when it is stored."""
+        try:
+            for topic, partitions in request.topics:
+                answers: list[tuple[int, int]] = []
+                for partition, offset, leader_epoch, metadata in partitions:
+                    if len(metadata) > longest_metadata:
+                        answers.append((partition, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+                        continue
+                    answers.append((partition, 0))
+                    self.forms.append(CommitForm(request.group_id, topic, partition, leader_epoch, metadata))
+                    self.offsets.append(offset)
+                self.results.append((topic, answers))
+        except (struct.error, ValueError) as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"This cannot be stored: {error}.") from None
+
+
+class StoringCommit:
+    """A commit on its way into the log (`coordinator.batch.Queued`)."""
+
+    __slots__ = ("_now", "_offsets", "_prepared", "_state", "done")
+
+    def __init__(
+        self,
+        state: GroupState,
+        prepared: PreparedCommit,
+        offsets: Sequence[int],
+        done: Callable[[KafkaError | None], None],
+    ) -> None:
+        self._state = state
+        self._prepared = prepared
+        self._offsets = offsets
+        self._now = state.clock.now_ms()
+        self.done = done
+
+    def encode(self, index: int) -> list[bytes]:
+        now = self._now
+        records = []
+        for form, offset in zip(self._prepared.forms, self._offsets, strict=True):
+            records.append(form.encode(index, offset, now))
+            index += 1
+        return records
+
+    def stored(self, offset: int) -> None:
+        prepared = self._prepared
+        self._state.commit_offsets(
+            prepared.request.group_id, prepared.forms, self._offsets, self._now, offset
+        )
+
+
+def check(state: GroupState, prepared: PreparedCommit) -> None:
+    """Whether the group takes this commit now; KafkaError if not."""
+    version, request = prepared.version, prepared.request
+    generation = request.generation
+    group = _find_group(state, version, request.group_id, generation)
     if isinstance(group, ClassicGroup):
         group.validate_offset_commit(request.member_id, request.instance_id, generation, transactional=False)
         if group.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE):
@@ -38,22 +105,24 @@ def commit(state: GroupState, version: int, request: Commit) -> tuple[list[Group
             transactional=False,
             speaks_consumer_protocol=version >= FIRST_VERSION_FOR_CONSUMER_GROUPS,
         )
-    now = state.clock.now_ms()
-    expires = -1 if request.retention_ms == -1 else min(now + request.retention_ms, NEVER)
-    longest = state.config.offset_metadata_max_bytes
-    records: list[GroupRecord] = []
-    results: list[TopicResult] = []
-    for topic, partitions in request.topics:
-        answers: list[tuple[int, int]] = []
-        for partition, offset, leader_epoch, metadata in partitions:
-            if len(metadata) > longest:
-                answers.append((partition, ErrorCode.OFFSET_METADATA_TOO_LARGE))
-                continue
-            answers.append((partition, 0))
-            value = OffsetCommitValue(offset, leader_epoch, metadata, now, expires)
-            records.append(GroupRecord(OffsetCommitKey(group_id, topic, partition), value))
-        results.append((topic, answers))
-    return records, results
+
+
+def commit_with_retention(
+    state: GroupState, prepared: PreparedCommit, offsets: Sequence[int]
+) -> Write[GroupRecord, None]:
+    """As clients before 2.1 could: each offset has a time of its own to expire."""
+    now, request = state.clock.now_ms(), prepared.request
+    expires = min(now + request.retention_ms, NEVER)
+    return Write(
+        [
+            GroupRecord(
+                OffsetCommitKey(request.group_id, form.topic, form.partition),
+                OffsetCommitValue(offset, form.leader_epoch, form.metadata, now, expires),
+            )
+            for form, offset in zip(prepared.forms, offsets, strict=True)
+        ],
+        None,
+    )
 
 
 def refuse(topics: list[TopicCommit], error: ErrorCode) -> list[TopicResult]:

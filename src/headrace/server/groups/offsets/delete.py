@@ -1,4 +1,4 @@
-"""Offsets that go: by request (OffsetDelete), with their group, with their topic, or with time."""
+"""Removing offsets: by request (OffsetDelete), with their group, with their topic, or when they expire."""
 
 from __future__ import annotations
 

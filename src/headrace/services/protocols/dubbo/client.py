@@ -1,6 +1,6 @@
 """The consumer's end of dubbo://: one connection to a provider, shared by every reference to it.
 
-Connects when told to, connects again by itself after a loss, and matches answers to requests by id. A request whose
+Connects on request, reconnects by itself after a loss, and matches answers to requests by id. A request whose
 connection is lost fails at once with CHANNEL_INACTIVE instead of waiting for its timeout.
 """
 
@@ -15,7 +15,7 @@ from headrace.services.errors import RpcCode, RpcException
 from headrace.services.hessian2 import Hessian2Error
 from headrace.services.invocation import Result
 from headrace.services.protocols.dubbo import codec
-from headrace.services.protocols.dubbo.connection import Connection, Pulse
+from headrace.services.protocols.dubbo.connection import DubboConnection, Pulse
 from headrace.services.protocols.dubbo.frame import (
     DEFAULT_PAYLOAD,
     EVENT,
@@ -45,7 +45,7 @@ class RemotingError(RpcException):
         self.status = status
 
 
-class ClientConnection(Connection):
+class ClientConnection(DubboConnection):
     """One connection and the requests that wait on it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, payload: int, on_lost: Callable[[], None]) -> None:
@@ -170,7 +170,7 @@ class ExchangeClient:
 
     @property
     def is_available(self) -> bool:
-        if not self._tried:  # a lazy reference: nobody knows yet, so the first call may find out
+        if not self._tried:  # a lazy reference: unknown until the first call
             return True
         return self._connection is not None and self._connection.is_open and not self._connection.read_only
 
@@ -242,7 +242,7 @@ class ExchangeClient:
                 connection.forget(request_id)
 
     async def send(self, data: bytes | bytearray, timeout_ms: int, *, sent: bool) -> None:
-        """Send a request nobody answers; with `sent`, wait until it is on its way."""
+        """Send a request that has no answer; with `sent`, wait until it is written."""
         connection = self._connection
         if connection is None or not connection.is_open:
             connection = await self._connect_within(timeout_ms)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.services.export_url import PROTOCOL_VERSION
 from headrace.services.hessian2 import Decoder, Encoder, Hessian2Error, brief, encode
 from headrace.services.interface import MethodModel
 from headrace.services.invocation import Attachments, Result
 from headrace.services.javatypes import split_descriptor
 from headrace.services.protocols.dubbo.frame import EVENT, HEADER, HEADER_SIZE, HESSIAN2, MAGIC, Status, frame
+from headrace.services.release import PROTOCOL_VERSION
 
 HEARTBEAT_BODY = b"N"
 READONLY_BODY = encode("R")

@@ -21,7 +21,7 @@ DEFAULT_HEARTBEAT_MS = 60_000
 request_ids = itertools.count(1)
 
 
-class Connection(FrameSplitter, asyncio.Protocol):
+class DubboConnection(FrameSplitter, asyncio.Protocol):
     """One TCP connection, on the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, payload: int) -> None:
@@ -105,17 +105,17 @@ class Pulse:
     def __init__(self, url: URL) -> None:
         self.seconds = url.get_int("heartbeat", DEFAULT_HEARTBEAT_MS) / 1000
         self.silence = max(url.get_int("heartbeat.timeout", 0) / 1000, self.seconds * 3)
-        self._connections: set[Connection] = set()
+        self._connections: set[DubboConnection] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: DubboConnection) -> None:
         if self.seconds <= 0:
             return
         self._connections.add(connection)
         if self._timer is None:
             self._schedule(connection.loop)
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: DubboConnection) -> None:
         self._connections.discard(connection)
 
     def stop(self) -> None:

@@ -50,7 +50,7 @@ class FrameSplitter(ABC):
 
     def __init__(self, payload: int = DEFAULT_PAYLOAD) -> None:
         self.payload = payload
-        self._kept = bytearray()  # the beginning of a frame whose rest has not come yet
+        self._kept = bytearray()  # the beginning of an incomplete frame
         self._needed = 0  # how long that frame is, as far as is known
         self._pass_over = 0  # bytes of a refused frame still to come
 

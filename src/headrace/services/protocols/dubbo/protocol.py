@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from typing import TYPE_CHECKING
 
 from headrace.services.errors import RpcCode, RpcException
 from headrace.services.hessian2 import Hessian2Error
 from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
-from headrace.services.protocols.base import Exporter, Protocol
+from headrace.services.protocols.base import Exporter, Protocol, ProtocolRuntime
 from headrace.services.protocols.dubbo import codec
 from headrace.services.protocols.dubbo.client import ExchangeClient, RemotingError
 from headrace.services.protocols.dubbo.connection import request_ids
@@ -20,9 +19,6 @@ from headrace.services.protocols.dubbo.frame import REQUEST, TWO_WAY
 from headrace.services.protocols.dubbo.server import DubboServer
 from headrace.services.protocols.dubbo.server_connection import exporter_key
 from headrace.services.url import URL
-
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
 
 logger = logging.getLogger("headrace.services.dubbo")
 
@@ -36,7 +32,7 @@ class DubboProtocol(Protocol):
     name = "dubbo"
     default_port = 20880
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: ProtocolRuntime) -> None:
         super().__init__(runtime)
         self._invokers: dict[str, Invoker] = {}
         self._servers: dict[int, DubboServer] = {}

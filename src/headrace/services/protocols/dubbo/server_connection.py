@@ -1,22 +1,22 @@
 """One consumer's connection to a provider: requests in, results out.
 
-A call whose whole chain never waits is answered where it arrived; any other runs as a task. Answers to requests that
-arrived together leave together, at once; those of tasks once in a turn of the loop. Whatever is wrong with a request
-is answered with Dubbo's own status and message, and the connection goes on.
+A call through a chain that never waits is answered at once; any other runs as a task. Answers to requests that
+arrived together leave together, at once; those of tasks once per turn of the loop. A bad request is answered with
+Dubbo's own status and message, and the connection goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
 from headrace.services.errors import RpcException, ServicesError
 from headrace.services.hessian2 import Hessian2Error
 from headrace.services.invocation import Attachments, Invocation, Result
+from headrace.services.invoker import Invoker
 from headrace.services.pool import PoolExhaustedError
 from headrace.services.protocols.dubbo import codec, telnet
-from headrace.services.protocols.dubbo.connection import Connection
+from headrace.services.protocols.dubbo.connection import DubboConnection
 from headrace.services.protocols.dubbo.frame import (
     EVENT,
     HESSIAN2,
@@ -25,11 +25,8 @@ from headrace.services.protocols.dubbo.frame import (
     TWO_WAY,
     Status,
 )
+from headrace.services.protocols.dubbo.port import Port
 from headrace.services.url import build_key
-
-if TYPE_CHECKING:
-    from headrace.services.invoker import Invoker
-    from headrace.services.protocols.dubbo.server import DubboServer
 
 logger = logging.getLogger("headrace.services.dubbo")
 
@@ -44,19 +41,19 @@ def exporter_key(path: str, version: str, group: str, port: int) -> str:
     return f"{build_key(path, group, '' if version == '0.0.0' else version)}:{port}"
 
 
-class ServerConnection(Connection):
+class ServerConnection(DubboConnection):
     """One consumer's connection."""
 
-    def __init__(self, server: DubboServer) -> None:
-        super().__init__(server.loop, server.payload)
-        self._server = server
+    def __init__(self, port: Port) -> None:
+        super().__init__(port.loop, port.payload)
+        self._port = port
         self._typed = bytearray()
         self._receiving = False
         self._answers: list[bytes | bytearray] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._server.opened(self)
+        self._port.opened(self)
 
     def data_received(self, data: bytes) -> None:
         self._receiving = True
@@ -68,7 +65,7 @@ class ServerConnection(Connection):
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
-        self._server.closed(self)
+        self._port.closed(self)
 
     def pause_writing(self) -> None:
         """The consumer does not read its answers: take no more of its requests until it does."""
@@ -81,7 +78,7 @@ class ServerConnection(Connection):
         self._answers.append(data)
         if self._receiving:
             return
-        if not self._server.calls:  # nobody else's answer can come in this turn
+        if not self._port.calls:  # no other answer can come in this turn
             self._write_answers()
         elif len(self._answers) == 1:
             self.loop.call_soon(self._write_answers)
@@ -102,9 +99,9 @@ class ServerConnection(Connection):
             self._on_other(flags, request_id, body)
             return
         two_way = bool(flags & TWO_WAY)
-        server = self._server
+        port = self._port
         try:
-            route, arguments, attachments = server.decoder.decode(body)
+            route, arguments, attachments = port.decoder.decode(body)
         except Hessian2Error as error:
             logger.warning("Decode request from %s failed: %s", self.remote_address, error)
             message = f"Fail to decode request due to: java.io.IOException: {error}"
@@ -120,13 +117,13 @@ class ServerConnection(Connection):
             remote_address=self.remote_address,
             local_address=self.local_address,
         )
-        invoker = server.invokers.get(key)
+        invoker = port.invokers.get(key)
         if invoker is None:
             self._refuse(two_way, request_id, Status.SERVICE_ERROR, self._not_found(key, invocation))
             return
         call = self._serve(invoker, invocation, request_id, route.reply_attachments)
         if invoker.suspends:
-            server.calls[invocation] = self.loop.create_task(call)
+            port.calls[invocation] = self.loop.create_task(call)
             return
         try:
             call.send(None)
@@ -156,7 +153,7 @@ class ServerConnection(Connection):
             return route.keys[said]
         except (KeyError, TypeError):  # not met yet, or something that cannot be a key
             path, version, group = map(_text, said)
-            key = exporter_key(path or route.path, version or route.version, group, self._server.port)
+            key = exporter_key(path or route.path, version or route.version, group, self._port.number)
             plain = all(isinstance(each, str | None) for each in said)
             if plain and len(route.keys) < _MAX_KEYS and len(key) < _MAX_KEY_LENGTH:
                 route.keys[said] = key
@@ -169,7 +166,7 @@ class ServerConnection(Connection):
             try:
                 result = await invoker.invoke(invocation)
             finally:
-                self._server.calls.pop(invocation, None)
+                self._port.calls.pop(invocation, None)
         except Exception as error:
             self._refuse(not invocation.one_way, request_id, *self._reason(error, invocation))
         else:
@@ -177,7 +174,7 @@ class ServerConnection(Connection):
                 self._send_result(request_id, result, invoker, invocation, attachments)
 
     def _reason(self, error: Exception, invocation: Invocation) -> tuple[Status, str]:
-        """Why a call could not be made, as the consumer is told."""
+        """Why a call could not be made, as the consumer reads it."""
         if isinstance(error, PoolExhaustedError):
             host, _, port = self.local_address.rpartition(":")
             message = f"Server side({host},{port}) threadpool is exhausted ,detail msg:{error}"
@@ -216,7 +213,7 @@ class ServerConnection(Connection):
     def _not_found(self, key: str, invocation: Invocation) -> str:
         return (
             f"org.apache.dubbo.remoting.RemotingException: Not found exported service: {key} in "
-            f"[{', '.join(self._server.invokers)}], may be version or group mismatch , channel: consumer: "
+            f"[{', '.join(self._port.invokers)}], may be version or group mismatch , channel: consumer: "
             f"/{self.remote_address} --> provider: /{self.local_address}, message:{invocation!r}"
         )
 
@@ -228,7 +225,7 @@ class ServerConnection(Connection):
             self._refuse(bool(flags & TWO_WAY), request_id, Status.BAD_REQUEST, reason)
 
     def on_text(self, data: bytes) -> None:
-        """Somebody types at the port."""
+        """A person types at the port."""
         self._typed += data
         if len(self._typed) > telnet.MAX_LINE:
             self.close()
@@ -236,7 +233,7 @@ class ServerConnection(Connection):
         while b"\n" in self._typed:
             line, _, rest = bytes(self._typed).partition(b"\n")
             self._typed = bytearray(rest)
-            answer = telnet.answer(line.decode("utf-8", "replace").strip(), self._server)
+            answer = telnet.answer(line.decode("utf-8", "replace").strip(), self._port)
             if answer is None:
                 self.close()
                 return

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from headrace.services.protocols.dubbo.server import DubboServer
+from headrace.services.protocols.dubbo.port import Port
 
 MAX_LINE = 1024
 _PROMPT = "\r\ndubbo>"
@@ -13,12 +10,12 @@ _HELP = (
     "help                             - this list\r\n"
     "ls [service]                     - services, or one service's methods\r\n"
     "ps                               - the port and its consumers\r\n"
-    "status                           - whether the provider is well\r\n"
+    "status                           - whether the provider is healthy\r\n"
     "exit                             - close the connection"
 )
 
 
-def answer(line: str, server: DubboServer) -> str | None:
+def answer(line: str, port: Port) -> str | None:
     """What to print for a line; None closes the connection."""
     command, _, rest = line.partition(" ")
     rest = rest.strip()
@@ -31,15 +28,15 @@ def answer(line: str, server: DubboServer) -> str | None:
     if command == "status":
         return "OK" + _PROMPT
     if command == "ps":
-        clients = "\r\n".join(f"{c.remote_address} -> {c.local_address}" for c in server.connections)
-        return f"{server.port}\r\n{clients}" + _PROMPT
+        clients = "\r\n".join(f"{c.remote_address} -> {c.local_address}" for c in port.connections)
+        return f"{port.number}\r\n{clients}" + _PROMPT
     if command == "ls":
-        return _list(rest, server) + _PROMPT
+        return _list(rest, port) + _PROMPT
     return f"Unsupported command: {command}" + _PROMPT
 
 
-def _list(name: str, server: DubboServer) -> str:
-    invokers = server.invokers.values()
+def _list(name: str, port: Port) -> str:
+    invokers = port.invokers.values()
     if not name:
         return "\r\n".join(sorted({invoker.url.service_key for invoker in invokers}))
     for invoker in invokers:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from urllib.parse import quote
 
-import h11
-
 from headrace.services.errors import RpcCode, RpcException
 from headrace.services.generic import generic_exception, is_generic_call
 from headrace.services.hessian2 import JavaException
@@ -15,7 +13,8 @@ from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
 from headrace.services.protocols.rest import attachments as attached
 from headrace.services.protocols.rest import json_values
-from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, HttpClient, Request, Response
+from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, HttpRequest, HttpResponse
+from headrace.services.protocols.rest.http_client import BadAnswer, HttpClient
 from headrace.services.url import ANY, URL
 
 DEFAULT_TIMEOUT_MS = 1_000
@@ -29,7 +28,7 @@ class RestInvoker(Invoker):
         self._client = HttpClient(url.host or "", url.port, url.get_int("payload", DEFAULT_PAYLOAD))
         self._attached = {key: url.get(key) for key in ("group", "version", "token") if url.get(key)}
         self._lazy = url.get_bool("lazy", False)
-        self._available = self._lazy  # nobody knows yet, so the first call may find out
+        self._available = self._lazy  # unknown until the first call
 
     async def connect(self) -> None:
         if self._lazy:
@@ -49,13 +48,13 @@ class RestInvoker(Invoker):
         return self._available
 
     async def invoke(self, invocation: Invocation) -> Result:
-        # A generic implementation (`methods=*`) takes `$invoke` as it is; any other has a place for each method.
+        # A generic implementation (`methods=*`) takes `$invoke` unchanged; any other has a path for each method.
         if is_generic_call(invocation) and self.url.get("methods") != ANY:
             return await self._invoke_by_name(invocation)
         return await self._ask(invocation)
 
     async def _invoke_by_name(self, invocation: Invocation) -> Result:
-        """A generic call, asked as any HTTP client asks: JSON has no classes, so the types have nothing to say."""
+        """A generic call, made as any HTTP client would: JSON has no classes, so the types do not matter."""
         name, _, arguments = invocation.arguments
         if not isinstance(name, str) or not isinstance(arguments, list | tuple | None):
             raise RpcException("$invoke takes a method name, a list of types and a list of arguments")
@@ -74,7 +73,7 @@ class RestInvoker(Invoker):
             body = json_values.dumps(list(invocation.arguments))
         except (TypeError, ValueError) as error:
             raise RpcException(f"Failed to invoke {name}: {error}", RpcCode.SERIALIZATION) from None
-        request = Request("POST", f"/{quote(self.url.path)}/{quote(name)}", headers, body)
+        request = HttpRequest("POST", f"/{quote(self.url.path)}/{quote(name)}", headers, body)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 response = await self._client.request(request)
@@ -85,7 +84,7 @@ class RestInvoker(Invoker):
                 RpcCode.TIMEOUT,
                 reason=f"{self.url.address} did not answer within {timeout_ms} ms",
             ) from None
-        except (OSError, EOFError, h11.RemoteProtocolError) as error:
+        except (OSError, EOFError, BadAnswer) as error:
             self._available = not isinstance(error, OSError)
             raise RpcException(
                 f"Failed to invoke remote method: {name}, provider: {self.url}, cause: {str(error) or 'closed'}",
@@ -94,7 +93,7 @@ class RestInvoker(Invoker):
             ) from None
         return self._result(response, invocation)
 
-    def _result(self, response: Response, invocation: Invocation) -> Result:
+    def _result(self, response: HttpResponse, invocation: Invocation) -> Result:
         name = invocation.method_name
         attachments = attached.parse_attachments(response.headers.get(attached.HEADER, ""))
         try:
@@ -107,8 +106,8 @@ class RestInvoker(Invoker):
             if invocation.method is not None:
                 value = json_values.prepare(value, invocation.method.returns)
             return Result(value, None, attachments)
-        told = value.get("error", {}) if isinstance(value, dict) else {}
-        kind, message = str(told.get("type", "")), str(told.get("message", ""))
+        failure = value.get("error", {}) if isinstance(value, dict) else {}
+        kind, message = str(failure.get("type", "")), str(failure.get("message", ""))
         if response.status == 500 and "." in kind:
             return Result(None, JavaException(kind, message), attachments)
         raise RpcException(

@@ -7,17 +7,13 @@ the header `Dubbo-Attachments`; group, version and token too.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from headrace.services.interface import InterfaceModel
 from headrace.services.invoker import Invoker
-from headrace.services.protocols.base import Exporter, Protocol
+from headrace.services.protocols.base import Exporter, Protocol, ProtocolRuntime
 from headrace.services.protocols.rest.client import RestInvoker
 from headrace.services.protocols.rest.server import RestServer
 from headrace.services.url import URL
-
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
 
 
 class RestProtocol(Protocol):
@@ -27,7 +23,7 @@ class RestProtocol(Protocol):
     default_port = 8080
     keeps_classes = False
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: ProtocolRuntime) -> None:
         super().__init__(runtime)
         self._servers: dict[int, RestServer] = {}
         self._opening = asyncio.Lock()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from headrace.services.errors import RpcCode, RpcException, ServicesError
@@ -16,21 +15,13 @@ from headrace.services.interface import MethodModel
 from headrace.services.invocation import Attachments, Invocation
 from headrace.services.invoker import Invoker
 from headrace.services.pool import PoolExhaustedError
-from headrace.services.protocols.base import Exporter
+from headrace.services.protocols.base import Exporter, ProtocolRuntime
 from headrace.services.protocols.rest import attachments as attached
 from headrace.services.protocols.rest import json_values, openapi
-from headrace.services.protocols.rest.http import (
-    DEFAULT_PAYLOAD,
-    ConnectionLimits,
-    HttpConnection,
-    Request,
-    Response,
-)
+from headrace.services.protocols.rest.http import DEFAULT_PAYLOAD, HttpRequest, HttpResponse
+from headrace.services.protocols.rest.http_server import HttpConnection, HttpLimits
 from headrace.services.suggest import suggestion
 from headrace.services.url import URL, build_key
-
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
 
 logger = logging.getLogger("headrace.services.rest")
 
@@ -51,7 +42,7 @@ class RestExporter(Exporter):
 class RestServer:
     """Answers HTTP requests with the services exported on one port."""
 
-    def __init__(self, runtime: Runtime, url: URL, port: int) -> None:
+    def __init__(self, runtime: ProtocolRuntime, url: URL, port: int) -> None:
         self._runtime = runtime
         self._url = url
         self._port = port
@@ -61,7 +52,7 @@ class RestServer:
 
     async def start(self) -> None:
         loop = self._runtime.loop
-        limits = ConnectionLimits(
+        limits = HttpLimits(
             max_body=self._url.get_int("payload", DEFAULT_PAYLOAD),
             max_connections=self._url.get_int("accepts", 0),
             tcp_keep_alive=self._url.get_bool("keepalive", True),
@@ -107,12 +98,12 @@ class RestServer:
 
     # -- requests ----------------------------------------------------------------------------------------
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: HttpRequest) -> HttpResponse:
         parts = urlsplit(request.target)
         path = unquote(parts.path).strip("/")
         if path in ("openapi.json", ""):
             invokers = [invoker for offered in self._services.values() for invoker in offered.values()]
-            return Response(200, json_values.dumps(openapi.describe(invokers)))
+            return HttpResponse(200, json_values.dumps(openapi.describe(invokers)))
         service, _, name = path.rpartition("/")
         attachments = attached.parse_attachments(request.headers.get(attached.HEADER, ""))
         bearer = request.headers.get("authorization", "")
@@ -147,8 +138,8 @@ class RestServer:
         return await self._call(invoker, invocation)
 
     async def _call_generic(
-        self, invoker: Invoker, name: str, request: Request, attachments: Attachments
-    ) -> Response:
+        self, invoker: Invoker, name: str, request: HttpRequest, attachments: Attachments
+    ) -> HttpResponse:
         """A generic implementation answers every method in one place; there is nothing to check arguments with."""
         try:
             given = json_values.loads(request.body) if request.body else []
@@ -168,7 +159,7 @@ class RestServer:
         )
         return await self._call(invoker, invocation)
 
-    async def _call(self, invoker: Invoker, invocation: Invocation) -> Response:
+    async def _call(self, invoker: Invoker, invocation: Invocation) -> HttpResponse:
         try:
             result = await invoker.invoke(invocation)
         except PoolExhaustedError as error:
@@ -183,7 +174,7 @@ class RestServer:
             answer = exception_failure(result.exception)
         else:
             try:
-                answer = Response(200, json_values.dumps(result.value))
+                answer = HttpResponse(200, json_values.dumps(result.value))
             except (TypeError, ValueError, RecursionError) as error:
                 answer = failure(
                     500, "BadResponse", f"the result of {invocation.method_name} cannot be sent: {error}"
@@ -217,7 +208,9 @@ def _text(attachments: Attachments, key: str) -> str:
     return str(attachments.get(key) or "")
 
 
-def _read_arguments(request: Request, query: str, method: MethodModel, *, strict: bool) -> Sequence[object]:
+def _read_arguments(
+    request: HttpRequest, query: str, method: MethodModel, *, strict: bool
+) -> Sequence[object]:
     """The arguments in a request; raises ValueError or TypeError with a sentence for the caller."""
     if request.method == "GET":
         annotations = {p.name: p.annotation for p in method.parameters}
@@ -249,11 +242,11 @@ def _read_arguments(request: Request, query: str, method: MethodModel, *, strict
     return method.convert(prepared)
 
 
-def failure(status: int, kind: str, message: str) -> Response:
-    return Response(status, json_values.dumps({"error": {"type": kind, "message": message}}))
+def failure(status: int, kind: str, message: str) -> HttpResponse:
+    return HttpResponse(status, json_values.dumps({"error": {"type": kind, "message": message}}))
 
 
-def exception_failure(error: BaseException) -> Response:
+def exception_failure(error: BaseException) -> HttpResponse:
     """What the implementation raised, by its Java name so that every consumer reads the same."""
     if isinstance(error, JavaException):
         return failure(500, error.class_name, error.message or "")

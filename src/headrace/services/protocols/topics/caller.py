@@ -46,7 +46,7 @@ class Mailbox:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Stand at the end of the reply topic, before the first request is written."""
+        """Go to the end of the reply topic before the first request is written."""
         await asyncio.to_thread(ensure_topic, self._url, self.topic, names.DEFAULT_PARTITIONS)
         self.producer = AsyncProducer(self.servers)
         self._consumer = AsyncConsumer(self.servers)

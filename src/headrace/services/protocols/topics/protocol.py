@@ -7,20 +7,16 @@ Made for calls that must not be lost because the other end is away. The URL's ho
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from headrace.client import ClientError
 from headrace.services.errors import RpcCode, RpcException
 from headrace.services.interface import InterfaceModel
 from headrace.services.invoker import Invoker
-from headrace.services.protocols.base import Exporter, Protocol
+from headrace.services.protocols.base import Exporter, Protocol, ProtocolRuntime
 from headrace.services.protocols.topics import names
 from headrace.services.protocols.topics.caller import Mailbox, TopicsInvoker
 from headrace.services.protocols.topics.provider import TopicsExporter
 from headrace.services.url import URL
-
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
 
 
 class TopicsProtocol(Protocol):
@@ -29,7 +25,7 @@ class TopicsProtocol(Protocol):
     name = "headrace"
     default_port = 9092
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: ProtocolRuntime) -> None:
         super().__init__(runtime)
         self._exporters: dict[TopicsExporter, None] = {}
         self._mailboxes: dict[tuple[str, str], Mailbox] = {}

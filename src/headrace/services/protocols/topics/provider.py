@@ -12,21 +12,17 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from headrace.client import Admin, AsyncConsumer, AsyncProducer, ClientError, Record
 from headrace.services.errors import RpcException, ServicesError
 from headrace.services.hessian2 import Hessian2Error, encode
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
-from headrace.services.protocols.base import Exporter
+from headrace.services.protocols.base import Exporter, ProtocolRuntime
 from headrace.services.protocols.dubbo import codec
 from headrace.services.protocols.dubbo.frame import HEADER_SIZE, Status
 from headrace.services.protocols.topics import names
 from headrace.services.url import URL
-
-if TYPE_CHECKING:
-    from headrace.services.runtime import Runtime
 
 logger = logging.getLogger("headrace.services.topics")
 
@@ -41,7 +37,9 @@ Reply = tuple[bytes, Status]
 class TopicsExporter(Exporter):
     """One service, served from its topic."""
 
-    def __init__(self, invoker: Invoker, runtime: Runtime, forget: Callable[[TopicsExporter], None]) -> None:
+    def __init__(
+        self, invoker: Invoker, runtime: ProtocolRuntime, forget: Callable[[TopicsExporter], None]
+    ) -> None:
         super().__init__(invoker)
         self._runtime = runtime
         self._servers = names.bootstrap_servers(invoker.url)
@@ -99,11 +97,11 @@ class TopicsExporter(Exporter):
         while not self._stopping:
             try:
                 records = await consumer.poll(_POLL_SECONDS)
-                if records and not self._stopping:  # else whoever comes next has them
+                if records and not self._stopping:  # else the next consumer of the partition gets them
                     await self._handle_all(records)
                     await consumer.commit(records)
             except ClientError as error:
-                # What was not committed is served again, by us or by whoever has the partition now.
+                # Uncommitted requests are served again, by us or by the new owner of the partition.
                 logger.error("Serving %s from %s failed, trying on: %s", self._topic, self._servers, error)
                 await asyncio.sleep(_PAUSE_SECONDS)
 

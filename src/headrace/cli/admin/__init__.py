@@ -1,1 +1,0 @@
-"""What the commands ask of a cluster, as plain values: shared by `headrace …` and Kafka's tool names."""

@@ -1,0 +1,28 @@
+"""Looking up groups, with the nearest name for one that is not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace.cli.cluster.connection import Refused
+from headrace.cli.failure import Failure, did_you_mean
+from headrace.client.administration import groups
+from headrace.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from headrace.cli.cluster.connection import Cluster
+
+
+def describe(cluster: Cluster, group: str) -> groups.Description:
+    try:
+        return cluster.call(groups.describe, group)
+    except Refused as refused:
+        if refused.error == ErrorCode.GROUP_ID_NOT_FOUND:
+            raise unknown(cluster, group) from None
+        raise
+
+
+def unknown(cluster: Cluster, group: str) -> Failure:
+    hint = did_you_mean(group, [listing.group for listing in cluster.call(groups.listings)])
+    remedy = hint or " 'headrace groups list' shows what there is."
+    return Failure(f"There is no group '{group}'.{remedy}")

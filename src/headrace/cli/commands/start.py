@@ -1,0 +1,151 @@
+"""What `headrace up` does, and a reader of its options that needs no typer.
+
+Importing typer takes a sixth of a broker's start, so a plain command line is read here. Whatever is not plain (a question
+for help, a mistake) is left to `up`, which declares the options and explains them; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from headrace.cli.failure import Exit, Failure, Misuse
+from headrace.cli.parsing import properties
+
+if TYPE_CHECKING:
+    from headrace.server.stop_signals import StopSignals
+
+DEFAULT_LISTEN = "127.0.0.1:9092"
+DEFAULT_DATA = "data"
+
+
+class StartOptions(TypedDict, total=False):
+    """The options of `headrace up`, by the names of its parameters."""
+
+    listen: str | None
+    advertise: str | None
+    data: Path | None
+    config: Path | None
+    settings: list[str] | None
+    brokers: int | None
+    zookeeper: str | None
+    broker_id: int | None
+    rack: str | None
+    temp: bool
+
+
+def read_plain(arguments: Iterable[str]) -> StartOptions | None:
+    """The options of a plain command line; None for one that typer has to look at."""
+    options: StartOptions = {}
+    left = iter(arguments)
+    for argument in left:
+        name, equals, value = argument.partition("=")
+        if name == "--temp" and not equals:
+            options["temp"] = True
+            continue
+        if not equals:
+            value = next(left, "-")
+        if value.startswith("-") or not _take(options, name, value):
+            return None
+    return options
+
+
+def _take(options: StartOptions, name: str, value: str) -> bool:
+    """False when it is no option with such a value."""
+    match name:
+        case "--listen":
+            options["listen"] = value
+        case "--advertise":
+            options["advertise"] = value
+        case "--data":
+            options["data"] = Path(value)
+        case "--config":
+            options["config"] = Path(value)
+        case "--set":
+            options["settings"] = [*(options.get("settings") or ()), value]
+        case "--brokers" if value.isascii() and value.isdigit() and int(value) >= 1:
+            options["brokers"] = int(value)
+        case "--zookeeper":
+            options["zookeeper"] = value
+        case "--id" if value.isascii() and value.isdigit():
+            options["broker_id"] = int(value)
+        case "--rack":
+            options["rack"] = value
+        case _:
+            return False
+    return True
+
+
+def start(options: StartOptions) -> int:
+    """Run a broker, or several, until it is stopped; returns the exit code."""
+    temp, brokers = options.get("temp"), options.get("brokers")
+    if temp and options.get("data") is not None:
+        raise Misuse("--temp and --data contradict each other; leave one out.")
+    if brokers is not None and (options.get("zookeeper") is not None or options.get("broker_id") is not None):
+        raise Misuse(
+            "--brokers keeps its cluster on this machine and numbers it itself: no --zookeeper, no --id."
+        )
+    overrides = properties.from_arguments(options.get("settings") or (), "--set")
+    flags = _flags(options)
+    from headrace.server.stop_signals import StopSignals
+
+    with StopSignals() as signals:
+        if temp:
+            import tempfile
+
+            with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
+                flags["log.dirs"] = directory
+                return _run(options.get("config"), {**flags, **overrides}, brokers, signals)
+        return _run(options.get("config"), {**flags, **overrides}, brokers, signals)
+
+
+def _flags(options: StartOptions) -> dict[str, str]:
+    """The options that stand for a setting."""
+    flags: dict[str, str] = {}
+    if (listen := options.get("listen")) is not None:
+        flags["listeners"] = f"PLAINTEXT://{_address(listen, '--listen')}"
+    if (advertise := options.get("advertise")) is not None:
+        flags["advertised.listeners"] = f"PLAINTEXT://{_address(advertise, '--advertise')}"
+    if (data := options.get("data")) is not None:
+        flags["log.dirs"] = str(data)
+    if (zookeeper := options.get("zookeeper")) is not None:
+        flags["zookeeper.connect"] = zookeeper
+    if (broker_id := options.get("broker_id")) is not None:
+        flags["node.id"] = str(broker_id)
+    if (rack := options.get("rack")) is not None:
+        flags["broker.rack"] = rack
+    return flags
+
+
+def _address(text: str, option: str) -> str:
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit():
+        raise Misuse(f"{option} takes HOST:PORT, such as 127.0.0.1:9092, not '{text}'.")
+    return text if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
+
+
+def _run(file: Path | None, overrides: dict[str, str], brokers: int | None, signals: StopSignals) -> int:
+    import gc
+
+    gc.disable()  # Nothing that a start makes is garbage; once it serves, the broker collects again.
+    from headrace.server.config.broker import BrokerConfig
+    from headrace.server.config.definition import ConfigError
+
+    given, places = properties.load_with_places(file) if file is not None else ({}, {})
+    if "listeners" not in given:
+        overrides = {"listeners": f"PLAINTEXT://{DEFAULT_LISTEN}", **overrides}
+    if not {"log.dirs", "log.dir"} & given.keys():
+        overrides = {"log.dirs": DEFAULT_DATA, **overrides}
+    try:
+        checked = BrokerConfig.load(given, overrides, places)
+    except ConfigError as error:
+        raise Failure(str(error), Exit.USAGE) from None
+    if brokers is not None:
+        from headrace.server.supervisor import BrokerCommand, supervise
+
+        gc.enable()
+        return supervise(BrokerCommand(file, overrides), checked, brokers, signals)
+    from headrace.server.run import run
+
+    return run(checked, signals)

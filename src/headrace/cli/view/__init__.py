@@ -1,0 +1,1 @@
+"""How results look: tables, live tables, progress, JSON, and records and log files as text."""

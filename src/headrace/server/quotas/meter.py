@@ -1,0 +1,141 @@
+"""What one request uses of its client's quotas: bytes, and time on the broker's loop.
+
+The reply is sent at once and says how long the client has to wait; its connection is muted for that long (KIP-219).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, Protocol, TypeVar
+
+from headrace.server.quotas.client_quotas import ClientQuotas
+
+T = TypeVar("T")
+
+
+class Throttled(Protocol):
+    """A connection, as far as it matters here."""
+
+    def throttle(self, seconds: float) -> None:
+        """Serve no further request for so long."""
+        ...
+
+
+class Meter:
+    """Runs while the request is being worked on. A broker's own requests have none."""
+
+    __slots__ = ("_client_id", "_connection", "_mutation", "_quotas", "_since", "_spent", "_user", "size")
+
+    def __init__(
+        self, quotas: ClientQuotas, connection: Throttled, principal: str, client_id: str | None, size: int
+    ) -> None:
+        self._quotas = quotas
+        self._connection = connection
+        self._user = principal.partition(":")[2]
+        self._client_id = client_id or ""
+        self.size = size
+        """Bytes of the request, without its header."""
+        self._spent = 0.0
+        self._since: float | None = quotas.monotonic()
+        """When it was resumed; None while it is paused."""
+        self._mutation = (0, 0)
+        """How long the client has to wait for partitions it changed, and since when."""
+
+    def resume(self) -> None:
+        self._since = self._quotas.monotonic()
+
+    def pause(self) -> None:
+        if self._since is not None:
+            self._spent += self._quotas.monotonic() - self._since
+            self._since = None
+
+    # When the request is answered: how many milliseconds the client has to wait.
+
+    def answered(self) -> int:
+        now = self._quotas.monotonic()
+        wait, since = self._mutation
+        return self._wait(max(wait - (_ms(now) - since), self._request(now), 0))
+
+    def produced(self, replied: bool = True) -> int:
+        """Request time does not count when there is no reply to tell the client to wait."""
+        quotas, now = self._quotas, self._quotas.monotonic()
+        used = quotas.produce.record(self._user, self._client_id, self.size, _ms(now))
+        return self._wait(max(used, self._request(now) if replied else 0))
+
+    def fetched(self, size: int) -> tuple[int, bool]:
+        """Also whether the client gets nothing of what was found."""
+        quotas, now = self._quotas, self._quotas.monotonic()
+        used, refused = quotas.fetch.record_or_refuse(self._user, self._client_id, size, _ms(now))
+        requested = self._request(now)
+        if requested and not refused:
+            quotas.fetch.take_back(self._user, self._client_id, size, _ms(now))
+        return self._wait(max(used, requested)), refused or requested > 0
+
+    def most_fetched(self) -> int:
+        """A fetch of more would be throttled every time."""
+        return self._quotas.fetch.most_at_once(self._user, self._client_id, _ms(self._quotas.monotonic()))
+
+    # For requests that create and delete partitions.
+
+    @property
+    def limits_mutations(self) -> bool:
+        now = _ms(self._quotas.monotonic())
+        return self._quotas.mutations.limits(self._user, self._client_id, now)
+
+    def mutates(self, partitions: int, strict: bool, waits: bool) -> int:
+        """Count partitions that are about to change; how long the client has to wait, and if strict, may not change them.
+
+        Unless it `waits`, the reply does not ask it to.
+        """
+        mutations, now = self._quotas.mutations, _ms(self._quotas.monotonic())
+        take = mutations.take_if_allowed if strict else mutations.take
+        wait = take(self._user, self._client_id, partitions, now)
+        if wait and waits:
+            self._mutation = wait, now
+        return wait
+
+    def _request(self, now: float) -> int:
+        if self._since is not None:
+            self._spent += now - self._since
+            self._since = now
+        percent_seconds = self._spent * 100
+        self._spent = 0.0
+        return self._quotas.request.record(self._user, self._client_id, percent_seconds, _ms(now))
+
+    def _wait(self, milliseconds: int) -> int:
+        if milliseconds > 0:
+            self._connection.throttle(milliseconds / 1000)
+        return milliseconds
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)
+
+
+class Metered(Generic[T]):
+    """A coroutine whose steps count as time of its request, and whose waiting does not."""
+
+    __slots__ = ("_meter", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, T], meter: Meter) -> None:
+        self._work = work
+        self._meter = meter
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        work, meter = self._work, self._meter
+        step: Callable[[Any], Any] = work.send
+        sent: Any = None
+        while True:
+            meter.resume()
+            try:
+                awaited = step(sent)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            finally:
+                meter.pause()
+            try:
+                sent = yield awaited
+                step = work.send
+            except BaseException as error:
+                step, sent = work.throw, error
