@@ -17,8 +17,11 @@ from headrace.wire.errors import ErrorCode, KafkaError
 
 def passed_on(context: Context) -> bool:
     """By another broker, for a client of its own."""
+    connection = context.connection
+    between_brokers = connection.listener_name == context.engines.config.inter_broker_listener
     named = (context.client_id or "").startswith(CLIENT_ID)
-    return named and context.may_on_cluster(Operation.CLUSTER_ACTION)
+    by_token = connection.login is not None and connection.login.by_token
+    return between_brokers and named and not by_token and context.may_on_cluster(Operation.CLUSTER_ACTION)
 
 
 def check_allowed(context: Context) -> None:
