@@ -36,7 +36,7 @@ $(VENV)/.all: $(BIN)/uv requirements/all.lock pyproject.toml
 
 setup: $(VENV)/.all servers
 
-# Real Redis and MariaDB for the client's tests, which start their own, and a Java for Spark; without root the tests
+# Real Redis and MariaDB for the client's tests, which start their own, a Java for Spark and Kerberos; without root the tests
 # name the packages.
 servers:
 	@command -v redis-server >/dev/null && test -x /usr/sbin/mariadbd && command -v java >/dev/null || \
@@ -44,6 +44,11 @@ servers:
 		DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server mariadb-server-core \
 		$$(command -v java >/dev/null || apt-cache search --names-only '^openjdk-(17|21)-jre-headless$$' | cut -d' ' -f1 | head -1); } \
 		>/dev/null
+	@test -x /usr/sbin/krb5kdc || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
+		DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends \
+		krb5-kdc krb5-admin-server krb5-user libkrb5-dev gcc >/dev/null
+	@$(BIN)/python -c 'import gssapi' 2>/dev/null || ! command -v krb5-config >/dev/null || \
+		$(UV) install -q 'gssapi>=1.8' || echo "gssapi cannot be built here: the tests of Kerberos are skipped"
 
 run: $(VENV)/.base
 	@$(BIN)/headrace up $(ARGS)
@@ -77,9 +82,10 @@ EXAMPLES := $(notdir $(patsubst %/__main__.py,%,$(wildcard examples/*/__main__.p
 example: setup
 	@$(if $(filter $(NAME),$(EXAMPLES)),,echo "make example NAME=… with one of: $(EXAMPLES)"; exit 2;) $(BIN)/python -m examples.$(NAME) $(ARGS)
 
+# Without gssapi, which is built against the system's Kerberos; `make servers` installs both where it can.
 lock: $(BIN)/uv
 	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/base.lock
-	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header --all-extras --group dev pyproject.toml -o requirements/all.lock
+	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header --all-extras --group dev --no-emit-package gssapi --no-emit-package decorator pyproject.toml -o requirements/all.lock
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache

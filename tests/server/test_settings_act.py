@@ -61,7 +61,12 @@ def test_every_setting_that_changes_while_running_is_read_again_when_one_does(ma
             return original(self, name)
 
         monkeypatch.setattr(BrokerConfig, accessor, recording)
-    broker = make_broker()
+    broker = make_broker(
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        }
+    )
     assert alter(broker, BROKER, "", {"log.retention.ms": 9}).error_code == 0
     until(lambda: set(LIVE) <= read)
 

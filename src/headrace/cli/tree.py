@@ -21,6 +21,9 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "init": Entry(
+        "headrace.cli.commands.init", "Make a cluster with logins and TLS, and its first administrator."
+    ),
     "up": Entry("headrace.cli.commands.up", "Start a broker."),
     "topics": Entry("headrace.cli.commands.topics", "Create, list, describe, alter and delete topics."),
     "produce": Entry("headrace.cli.commands.produce", "Write records to a topic."),
@@ -29,6 +32,7 @@ COMMANDS = {
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),
+    "users": Entry("headrace.cli.commands.users", "Add, list and remove users who log in with SCRAM."),
     "configs": Entry(
         "headrace.cli.commands.configs", "Show and change settings of topics, brokers and groups."
     ),

@@ -22,6 +22,7 @@ from headrace.client.repeats import Repeats
 from headrace.link.errors import SettingsError
 from headrace.link.java_settings import known_names
 from headrace.link.java_values import check_assignors
+from headrace.link.logins import TOKEN_LOGIN
 from headrace.link.translation import Removed, translate
 from headrace.nearest import nearest
 
@@ -200,6 +201,10 @@ def _as_config_error() -> Iterator[None]:
 
 
 def _as_librdkafka(settings: Mapping[str, object], own: tuple[str, ...]) -> dict[str, object]:
+    if TOKEN_LOGIN in settings:
+        raise ConfigError(
+            "sasl.jaas.config has tokenauth=true: librdkafka cannot log in with a delegation token; give this client a user"
+        )
     ready: dict[str, object] = {"logger": connection_log}
     for name, value in settings.items():
         if name in own:

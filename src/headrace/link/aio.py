@@ -9,6 +9,7 @@ import ssl
 from typing import TypeVar, cast
 
 from headrace.clock import Clock
+from headrace.link.bearer import prepare
 from headrace.link.errors import BrokerUnavailable
 from headrace.link.opening import open_connection
 from headrace.link.settings import KafkaSettings
@@ -108,6 +109,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         await handshake.done
 
     async def _log_in(self, settings: KafkaSettings) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, prepare, settings.login)
         steps = open_connection(self.address, settings)
         request, version = next(steps)
         try:

@@ -5,11 +5,11 @@ Each function takes a value and returns librdkafka's settings for it, or raises 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from headrace.link.errors import SettingsError
+from headrace.link.jaas import parse_jaas
 from headrace.link.key_material import (
     KeyMaterialError,
     StoreKind,
@@ -17,6 +17,7 @@ from headrace.link.key_material import (
     kind_of,
     read_trust_store,
 )
+from headrace.link.logins import TOKEN_LOGIN
 
 _ASSIGNORS = {
     "rangeassignor": "range",
@@ -39,8 +40,6 @@ _STORE_TYPES = {
     ".pem": StoreKind.PEM,
     ".crt": StoreKind.PEM,
 }
-_JAAS_MODULE = r"(?s)^\s*([\w.$]+)\s+\w+\s*(.*?);?\s*$"  # compiled when a login is read: it takes longer than this import
-_JAAS_OPTION = r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([^\s";]+))'
 _JAAS_NAMES = {
     "PlainLoginModule": {"username": "sasl.username", "password": "sasl.password"},
     "ScramLoginModule": {"username": "sasl.username", "password": "sasl.password"},
@@ -68,13 +67,8 @@ Convert = Callable[[str, Given], dict[str, str]]
 
 def login(jaas: str, given: Given) -> dict[str, str]:
     """`sasl.jaas.config`, such as `… required username="ann" password="secret";`."""
-    match = re.match(_JAAS_MODULE, jaas)
-    if match is None:
-        raise SettingsError(
-            f"{given.named('sasl.jaas.config')} cannot be read; it looks like "
-            '\'<module> required username="…" password="…";\'.'
-        )
-    module = match[1].rpartition(".")[2]
+    entry = parse_jaas(jaas, given.named("sasl.jaas.config"))
+    module = entry.module
     mechanism = given.settings.get("sasl.mechanism", given.settings.get("sasl.mechanisms", "")).upper()
     names = _JAAS_NAMES.get(module)
     if names is None and mechanism in _BY_PASSWORD:
@@ -84,11 +78,9 @@ def login(jaas: str, given: Given) -> dict[str, str]:
             f"{given.named('sasl.jaas.config')} names the login module {module}, which is Java code; "
             "use PLAIN, SCRAM or GSSAPI."
         )
-    options = {
-        option: bare or re.sub(r"\\(.)", r"\1", double or single)
-        for option, double, single, bare in re.findall(_JAAS_OPTION, match[2])
-    }
-    settings = {names[option]: value for option, value in options.items() if option in names}
+    settings = {names[option]: value for option, value in entry.options.items() if option in names}
+    if module == "ScramLoginModule" and entry.options.get("tokenauth", "").lower() == "true":
+        settings[TOKEN_LOGIN] = "true"
     if "sasl.oauthbearer.client.id" in settings:
         settings["sasl.oauthbearer.method"] = "oidc"  # the way a client logs in with an id and a secret
     return settings

@@ -16,7 +16,9 @@ from headrace.wire.frames import decode_reply
 from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from headrace.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from headrace.wire.sasl import Login, SaslError, client_exchange
+from headrace.wire.sasl import oauthbearer
+from headrace.wire.sasl.errors import SaslError
+from headrace.wire.sasl.logins import AnyLogin, BearerLogin, KerberosLogin, client_exchange
 from headrace.wire.schema import Request
 
 Steps = Generator[tuple[Request, int], Buffer, "Offer"]
@@ -71,7 +73,22 @@ def _agree_on_versions(address: str) -> Steps:
     )
 
 
-def _log_in(address: str, login: Login, prefix: str, version: int) -> Generator[tuple[Request, int], Buffer]:
+def _exchange(address: str, login: AnyLogin) -> Generator[bytes, bytes]:
+    """What the client says, mechanism by mechanism. For a token or a ticket, somebody else is asked first."""
+    if isinstance(login, BearerLogin):
+        from headrace.link.bearer import token_of
+
+        return oauthbearer.client_exchange(token_of(login), dict(login.extensions))
+    if isinstance(login, KerberosLogin):
+        from headrace.link.kerberos import client_exchange as by_ticket
+
+        return by_ticket(login, address.rpartition(":")[0].strip("[]"))
+    return client_exchange(login)
+
+
+def _log_in(
+    address: str, login: AnyLogin, prefix: str, version: int
+) -> Generator[tuple[Request, int], Buffer]:
     frame = yield SaslHandshakeRequest(login.mechanism), 1
     handshake = decode_reply(SaslHandshakeResponse, 1, frame)
     if handshake.error_code:
@@ -80,23 +97,23 @@ def _log_in(address: str, login: Login, prefix: str, version: int) -> Generator[
             f"The broker at {address} does not offer {login.mechanism}; it offers "
             f"{', '.join(handshake.mechanisms) or 'nothing'}: set {prefix}sasl.mechanism.",
         )
-    steps = client_exchange(login)
-    message = next(steps)
-    while True:
-        frame = yield SaslAuthenticateRequest(message), version
-        reply = decode_reply(SaslAuthenticateResponse, version, frame)
-        if reply.error_code:
-            raise KafkaError(
-                ErrorCode.SASL_AUTHENTICATION_FAILED,
-                f"The broker at {address} refused the login of {login.username!r}: "
-                f"{reply.error_message or 'check user name and password'}",
-            )
-        try:
+    steps = _exchange(address, login)
+    try:
+        message = next(steps)
+        while True:
+            frame = yield SaslAuthenticateRequest(message), version
+            reply = decode_reply(SaslAuthenticateResponse, version, frame)
+            if reply.error_code:
+                raise KafkaError(
+                    ErrorCode.SASL_AUTHENTICATION_FAILED,
+                    f"The broker at {address} refused the login of {login.username!r}: "
+                    f"{reply.error_message or 'check user name and password'}",
+                )
             message = steps.send(bytes(reply.auth_bytes))
-        except StopIteration:
-            return
-        except SaslError as error:
-            raise KafkaError(
-                ErrorCode.SASL_AUTHENTICATION_FAILED,
-                f"The login of {login.username!r} at {address} failed: {error}.",
-            ) from None
+    except StopIteration:
+        return
+    except SaslError as error:
+        raise KafkaError(
+            ErrorCode.SASL_AUTHENTICATION_FAILED,
+            f"The login of {login.username!r} at {address} failed: {error}.",
+        ) from None

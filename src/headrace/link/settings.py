@@ -11,10 +11,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from headrace.link.errors import SettingsError as SettingsError
+from headrace.link.logins import read_login
 from headrace.link.tls import Tls
 from headrace.link.tls_versions import TlsVersions, TlsVersionsError
 from headrace.link.translation import Translation, translate
-from headrace.wire.sasl import MECHANISMS, Login
+from headrace.wire.sasl.logins import AnyLogin
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class KafkaSettings:
     bootstrap: tuple[tuple[str, int], ...]
     client_id: str = "headrace"
     tls: Tls | None = None
-    login: Login | None = None
+    login: AnyLogin | None = None
     request_timeout: float = 30.0
     api_timeout: float = 60.0
     """How long one operation is retried while brokers come and go (default.api.timeout.ms)."""
@@ -110,7 +111,7 @@ class _Reader:
             bootstrap=bootstrap,
             client_id=found["client.id"],
             tls=self._tls() if protocol.endswith("SSL") else None,
-            login=self._login() if protocol.startswith("SASL") else None,
+            login=read_login(found, self.prefix) if protocol.startswith("SASL") else None,
             request_timeout=self._seconds("request.timeout.ms", 30_000),
             api_timeout=self._seconds("default.api.timeout.ms", 60_000),
             retry_backoff=self._seconds("retry.backoff.ms", 100),
@@ -139,24 +140,6 @@ class _Reader:
         if not text.isdigit():
             raise SettingsError(f"{self.prefix}{name} is {text!r}; it is a number of milliseconds.")
         return int(text) / 1000
-
-    def _login(self) -> Login:
-        found, prefix = self.found, self.prefix
-        # librdkafka has both names.
-        mechanism = found.get("sasl.mechanism", found.get("sasl.mechanisms", "GSSAPI")).upper()
-        if mechanism not in MECHANISMS:
-            raise SettingsError(
-                f"{prefix}sasl.mechanism is {mechanism}; this client speaks {', '.join(MECHANISMS)}: "
-                "set one of them."
-            )
-        username, password = found.get("sasl.username"), found.get("sasl.password")
-        if username is None or password is None:
-            raise SettingsError(
-                f"SASL needs a user: set {prefix}sasl.jaas.config as for the Java client "
-                f'(… LoginModule required username="…" password="…";), or {prefix}sasl.username and '
-                f"{prefix}sasl.password."
-            )
-        return Login(mechanism, username, password)
 
     def _tls(self) -> Tls:
         found, prefix = self.found, self.prefix

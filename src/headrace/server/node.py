@@ -37,6 +37,7 @@ from headrace.server.log.files import Files
 from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
+from headrace.server.logins import Logins
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind
@@ -250,6 +251,7 @@ class Node:
             self._secure_peers(config)
         except ConfigError as error:
             log.error("Connections to other brokers stay as they were: %s", error)
+        self.logins.configure(config)
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
         environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
@@ -304,9 +306,10 @@ class Node:
         # From the file only. Settings of the cluster follow, and must not keep a broker from starting.
         self.admission = Admission(ConnectionLimits.of(self.config), AddressRates(client_window(self.config)))
         follow_quotas(self.cluster, self.engines.quotas, self.admission.addresses, self._disk)
-        self.acceptors = Acceptors(
-            self._dispatcher(self.engines), limits(config), self.admission, self.clock, self._disk
-        )
+        dispatcher = self._dispatcher(self.engines)
+        self.logins = Logins(self.config, self.cluster, self._principals, dispatcher.dispatch, self.clock)
+        undo.callback(self.logins.close)
+        self.acceptors = Acceptors(dispatcher, limits(config), self.admission, self.clock, self._disk)
         self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config))
         follow_settings(self.cluster, self.config, self._configure)
         self._background = asyncio.gather(
@@ -320,6 +323,7 @@ class Node:
                 bound,
                 tls=self.tls.of(listener.name),
                 principals=self._principals[listener.name],
+                gate=self.logins.gate(listener.name),
             )
 
     async def _hand_over(self) -> None:

@@ -24,6 +24,10 @@ ALWAYS = 32767
 """The upper end of a version range that is still open."""
 
 
+SECRETS = frozenset({"auth_bytes", "hmac", "salt", "salted_password"})
+"""Fields whose values must not be shown."""
+
+
 class Field(NamedTuple):
     name: str
     kind: str
@@ -50,7 +54,10 @@ class Message:
         return all(getattr(self, field.name) == getattr(other, field.name) for field in self.FIELDS)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in self.FIELDS)
+        shown = ", ".join(
+            f"{field.name}={'[hidden]' if field.name in SECRETS else repr(getattr(self, field.name))}"
+            for field in self.FIELDS
+        )
         return f"{type(self).__name__}({shown})"
 
 

@@ -43,6 +43,7 @@ def test_kafkas_tool_describes_and_switches(headrace):
 
     lines = tool("describe").lines
     assert [line.split("\t")[0] for line in lines] == [
+        "Feature: delegation.token.version",
         "Feature: group.version",
         "Feature: transaction.version",
     ]

@@ -45,6 +45,7 @@ def test_the_supported_levels_are_told_to_clients_that_understand_a_level_of_zer
     assert {(each.name, each.min_version, each.max_version) for each in supported} == {
         ("group.version", 0, 1),
         ("transaction.version", 0, 2),
+        ("delegation.token.version", 0, 1),
     }
 
 

@@ -24,6 +24,7 @@ from headrace.wire.messages import alter_client_quotas as acq
 from headrace.wire.messages import alter_configs as ac
 from headrace.wire.messages import alter_partition as ap
 from headrace.wire.messages import alter_partition_reassignments as apr
+from headrace.wire.messages import alter_user_scram_credentials as ausc
 from headrace.wire.messages import consumer_group_heartbeat as cgh
 from headrace.wire.messages import create_acls as ca
 from headrace.wire.messages import create_partitions as cp
@@ -56,6 +57,7 @@ from headrace.wire.messages.describe_cluster import DescribeClusterRequest, Desc
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest
 from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from headrace.wire.messages.describe_transactions import DescribeTransactionsRequest
+from headrace.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from headrace.wire.messages.end_txn import EndTxnRequest
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -286,6 +288,16 @@ ROWS = [
         READ, TOPIC, "topics.partitions", 0, lambda t: dp.DescribeProducersRequest([dp.TopicRequest(t, [0])])
     ),
     Row(ALTER, ON_CLUSTER, "", 0, lambda t: UnregisterBrokerRequest(99)),
+    Row(DESCRIBE, ON_CLUSTER, "", 0, lambda t: DescribeUserScramCredentialsRequest(None)),
+    Row(
+        ALTER,
+        ON_CLUSTER,
+        "results",
+        0,
+        lambda t: ausc.AlterUserScramCredentialsRequest(
+            [], [ausc.ScramCredentialUpsertion("new", 1, 4096, b"salt", b"salted")]
+        ),
+    ),
     Row(DESCRIBE, TXN, "transaction_states", 0, lambda t: DescribeTransactionsRequest(["tx"])),
     Row(ACTION, ON_CLUSTER, "", 0, lambda t: AllocateProducerIdsRequest(1)),
     Row(READ, GROUP, "", 1, heartbeat_with, ((DESCRIBE, TOPIC),)),
@@ -302,8 +314,12 @@ ROWS = [
     ),
 ]
 
-WITH_TESTS_OF_THEIR_OWN = {"api_versions", "describe_cluster", "list_groups", "list_transactions"}
-"""They refuse nobody, and show what the client may see."""
+WITH_TESTS_OF_THEIR_OWN = {
+    *("api_versions", "describe_cluster", "list_groups", "list_transactions"),
+    *("sasl_authenticate", "sasl_handshake"),
+    *(f"{what}_delegation_token" for what in ("create", "renew", "expire", "describe")),
+}
+"""They refuse nobody, and show what the client may see; or they are about the client itself (tests/server/security)."""
 
 INSTEAD = {
     "CreateTopicsRequest": [(CREATE, ON_CLUSTER)],

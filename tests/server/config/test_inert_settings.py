@@ -137,7 +137,7 @@ def test_settings_without_effect_share_one_warning_that_gives_each_reason_once()
     given = {
         "num.network.threads": "16",
         "queued.max.requests": "9",
-        "delegation.token.secret.key": "k",
+        "log.cleaner.threads": "2",
         "num.replica.fetchers": "1",
         "log.retention.hours": "1",
     }
@@ -145,7 +145,7 @@ def test_settings_without_effect_share_one_warning_that_gives_each_reason_once()
     assert warning == (
         "Settings without effect: num.network.threads, queued.max.requests (one event loop serves all connections; "
         "run more brokers (`--brokers N`) to use more cores); "
-        "delegation.token.secret.key (this version has no SASL or ACLs yet)."
+        "log.cleaner.threads (one cleaner process compacts one log at a time)."
     )
 
 

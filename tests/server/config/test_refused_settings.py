@@ -36,38 +36,6 @@ log.retention.check.interval.ms=300000
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("sasl.enabled.mechanisms", "SCRAM-SHA-512"),
-        ("sasl.enabled.mechanisms", "GSSAPI,PLAIN"),
-        ("listener.name.outside.sasl.enabled.mechanisms", "PLAIN"),
-    ],
-)
-def test_a_lock_that_is_not_there_is_refused_with_the_remedy(name: str, value: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        BrokerConfig.load({name: value})
-    assert str(caught.value) == (
-        f"{name}={value} is refused: this version has no SASL or ACLs yet, so anyone who can reach the broker may do "
-        "everything; remove the setting and keep the broker on loopback or a private network."
-    )
-
-
-@pytest.mark.parametrize(
-    ("settings", "protocol"),
-    [
-        ({"listeners": "PLAINTEXT://:9092,SASL_SSL://:9093"}, "SASL_SSL"),
-        (
-            {"listeners": "FRONT://:9092", "listener.security.protocol.map": "FRONT:SASL_PLAINTEXT"},
-            "SASL_PLAINTEXT",
-        ),
-    ],
-)
-def test_a_listener_that_is_to_be_protected_is_refused(settings: dict[str, str], protocol: str) -> None:
-    with pytest.raises(ConfigError, match=rf"asks for {protocol}: this version has no SASL or ACLs yet"):
-        BrokerConfig.load(settings)
-
-
-@pytest.mark.parametrize(
     ("name", "sentence"),
     [
         ("remote.log.storage.system.enable", "there is no remote (tiered) storage"),

@@ -37,6 +37,7 @@ from headrace.link.contexts import ContextServers, properties_of
 from headrace.link.errors import SettingsError
 from headrace.link.java_settings import known_names
 from headrace.link.java_values import check_assignors
+from headrace.link.logins import TOKEN_LOGIN
 from headrace.link.translation import translate
 
 P = ParamSpec("P")
@@ -196,6 +197,10 @@ def librdkafka_settings(given: Mapping[str, str]) -> dict[str, str]:
         translation = translate(given)
     except SettingsError as error:
         raise Failure(str(error)) from None
+    if TOKEN_LOGIN in translation.settings:
+        raise Failure(
+            "The commands cannot log in with a delegation token (tokenauth=true); give them a user."
+        )
     for note in translation.notes:
         print(f"headrace: {note}", file=sys.stderr)
     return translation.settings

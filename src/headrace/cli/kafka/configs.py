@@ -1,4 +1,5 @@
-"""kafka-configs.sh: topics, brokers, broker loggers, groups and client metrics; `quota_configs` has users, clients and ips."""
+"""kafka-configs.sh: topics, brokers, broker loggers, groups and client metrics; `quota_configs` and `user_credentials` have users,
+clients and ips."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.cli.failure import Exit, Failure
-from headrace.cli.kafka import quota_configs
+from headrace.cli.kafka import quota_configs, user_credentials
 from headrace.cli.kafka.arguments import KafkaParser
 from headrace.cli.parsing import properties
 
@@ -43,6 +44,8 @@ def run(arguments: list[str]) -> int:
             _alter(cluster, options, kinds, names)
         elif kind in quota_configs.TYPES:
             quota_configs.describe(cluster, kinds, names)
+            if kinds == ["users"] and name != "":
+                user_credentials.describe(cluster, name)
         else:
             _describe(cluster, options, kind, name)
     except Failure as failure:
@@ -154,13 +157,30 @@ def _alter(cluster: Cluster, options: Namespace, kinds: list[str], names: list[s
     )
     delete = [key.strip() for key in (options.delete_config or "").split(",") if key.strip()]
     if kind in quota_configs.TYPES:
-        quota_configs.alter(cluster, kinds, names, add, delete)
+        _alter_clients(cluster, kinds, names, add, delete)
     else:
         _alter_settings(cluster, kind, name, add, delete)
     if name:
         print(f"Completed updating config for {kind[:-1]} {name}.")
     else:
         print(f"Completed updating default config for {kind} in the cluster.")
+
+
+def _alter_clients(
+    cluster: Cluster, kinds: list[str], names: list[str], add: dict[str, str], delete: list[str]
+) -> None:
+    """Credentials of a user, quotas, or both."""
+    passwords: dict[str, str] = {}
+    removed: list[str] = []
+    if kinds == ["users"] and names[0]:
+        passwords = {key: value for key, value in add.items() if user_credentials.is_credential(key)}
+        removed = [key for key in delete if user_credentials.is_credential(key)]
+        add = {key: value for key, value in add.items() if key not in passwords}
+        delete = [key for key in delete if key not in removed]
+    if add or delete:
+        quota_configs.alter(cluster, kinds, names, add, delete)
+    if passwords or removed:
+        user_credentials.alter(cluster, names[0], passwords, removed)
 
 
 def _alter_settings(cluster: Cluster, kind: str, name: str, add: dict[str, str], delete: list[str]) -> None:

@@ -24,6 +24,7 @@ from headrace.server.cluster.policy_changes import (
     FeatureChanged,
     QuotaChanged,
     ScramChanged,
+    TokenChanged,
 )
 
 _COMPRESS_FROM = 4096
@@ -44,6 +45,7 @@ _KINDS = {
         AclChanged,
         QuotaChanged,
         ScramChanged,
+        TokenChanged,
     )
 }
 

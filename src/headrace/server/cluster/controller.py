@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from headrace.clock import Clock
-from headrace.server.cluster import brokers, leaders
+from headrace.server.cluster import brokers, leaders, tokens
 from headrace.server.cluster.changes import BrokerUnregistered, Change, ClusterNamed, ControllerElected
 from headrace.server.cluster.ids import format_id, random_id
 from headrace.server.cluster.image import MetadataImage
@@ -74,7 +74,7 @@ class Controller:
         if self._state is not ControllerState.LOADING:
             raise not_controller()
         self._state = ControllerState.ACTIVE
-        for work in (self._writer.run(), self._follow_brokers(), self._balance()):
+        for work in (self._writer.run(), self._follow_brokers(), self._balance(), self._expire_tokens()):
             task = asyncio.create_task(work)
             task.add_done_callback(self._work_ended)
             self._tasks.append(task)
@@ -197,6 +197,14 @@ class Controller:
             await self._clock.sleep(interval)
             with contextlib.suppress(KafkaError):
                 await self.decide(_balance_leaders)
+
+    async def _expire_tokens(self) -> None:
+        """Now and then remove delegation tokens that have expired; nobody can log in with them meanwhile."""
+        while self.active:
+            interval = self._now().config.integer("delegation.token.expiry.check.interval.ms")
+            await self._clock.sleep(interval / 1000)
+            with contextlib.suppress(KafkaError):
+                await self.decide(lambda now: tokens.remove_expired(now.image, self._clock.now_ms()))
 
 
 def _balance_leaders(now: Situation) -> Outcome[None]:

@@ -16,12 +16,14 @@ from headrace.server.cluster import (
     partitions,
     quota_changes,
     reassignments,
+    scram,
+    tokens,
     topics,
 )
 from headrace.server.cluster.acls import Created, Removed
 from headrace.server.cluster.changes import ProducerIdsAllocated
 from headrace.server.cluster.config_changes import ConfigOp, Errors
-from headrace.server.cluster.image import ConfigResource
+from headrace.server.cluster.image import ConfigResource, DelegationToken
 from headrace.server.cluster.outcome import Outcome
 from headrace.server.cluster.quota_changes import Alteration
 from headrace.server.cluster.situation import Decision, Situation
@@ -33,6 +35,7 @@ from headrace.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from headrace.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from headrace.wire.messages.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
 from headrace.wire.messages.create_topics import CreatableTopic
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
@@ -99,6 +102,33 @@ def create_acls(wanted: Sequence[Acl]) -> Decision[Created]:
 
 def delete_acls(filters: Sequence[AclFilter]) -> Decision[Removed]:
     return lambda now: acls.delete_acls(now.image, filters)
+
+
+def alter_scram(request: AlterUserScramCredentialsRequest) -> Decision[scram.Errors]:
+    return lambda now: scram.alter_scram(now.image, request)
+
+
+def create_token(
+    owner: str,
+    requester: str,
+    renewers: Sequence[str],
+    wanted_ms: int,
+    now_ms: int,
+    lifetimes: tokens.Lifetimes,
+) -> Decision[DelegationToken]:
+    return lambda now: tokens.create_token(
+        now.image, owner, requester, renewers, wanted_ms, now_ms, lifetimes
+    )
+
+
+def renew_token(
+    token_id: str | None, wanted_ms: int, now_ms: int, lifetimes: tokens.Lifetimes
+) -> Decision[int]:
+    return lambda now: tokens.renew_token(now.image, token_id, wanted_ms, now_ms, lifetimes)
+
+
+def expire_token(token_id: str | None, period_ms: int, now_ms: int) -> Decision[int]:
+    return lambda now: tokens.expire_token(now.image, token_id, period_ms, now_ms)
 
 
 def unregister_broker(broker_id: int) -> Decision[None]:

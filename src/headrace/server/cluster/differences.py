@@ -24,6 +24,7 @@ from headrace.server.cluster.policy_changes import (
     FeatureChanged,
     QuotaChanged,
     ScramChanged,
+    TokenChanged,
 )
 
 V = TypeVar("V")
@@ -52,6 +53,7 @@ def describe_image(image: MetadataImage) -> list[Change]:
     changes.extend(AclChanged(acl_id, rule) for acl_id, rule in image.acls.items())
     changes.extend(QuotaChanged(entity, values) for entity, values in image.quotas.items())
     changes.extend(ScramChanged(user, mechanism, kept) for (user, mechanism), kept in image.scram.items())
+    changes.extend(TokenChanged(*item) for item in image.tokens.items())
     return changes
 
 
@@ -103,6 +105,8 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> list[Change]:
             changes.append(QuotaChanged(entity, quotas))
     changes.extend(ScramChanged(*key, None) for key in old.scram if key not in new.scram)
     changes.extend(ScramChanged(*key, kept) for key, kept in new.scram.items() if old.scram.get(key) != kept)
+    changes.extend(TokenChanged(token_id, None) for token_id in old.tokens if token_id not in new.tokens)
+    changes.extend(TokenChanged(*item) for item in new.tokens.items() if item not in old.tokens.items())
     return changes
 
 

@@ -1,6 +1,7 @@
 """Feature levels: behaviour that the whole cluster switches at once, and by which clients choose their protocol.
 
-Every broker of this version supports the same levels. A level that is not set is the highest one.
+Every broker of this version supports the same levels. A level that is not set is the highest one, except where a level brings
+changes to the metadata that older brokers cannot read: that one is raised by an operator when no older broker is left.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeatu
 
 GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
+TOKEN_VERSION = "delegation.token.version"
 
-SUPPORTED = {GROUP_VERSION: (0, 1), TRANSACTION_VERSION: (0, 2)}
+SUPPORTED = {GROUP_VERSION: (0, 1), TRANSACTION_VERSION: (0, 2), TOKEN_VERSION: (0, 1)}
 """Lowest and highest level. Groups: 1 has the consumer protocol (KIP-848). Transactions: 1 has tagged fields in the
-records of `__transaction_state`, 2 an epoch per transaction (KIP-890)."""
+records of `__transaction_state`, 2 an epoch per transaction (KIP-890). Delegation tokens: 1 keeps them in the metadata."""
+
+RAISED_BY_HAND = frozenset({TOKEN_VERSION})
+"""Features whose level is the lowest until somebody raises it, and stays raised: older brokers cannot read the metadata then."""
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 def level(image: MetadataImage, name: str) -> int:
     """The feature's current level."""
-    return image.features.get(name, SUPPORTED[name][1])
+    lowest, highest = SUPPORTED[name]
+    return image.features.get(name, lowest if name in RAISED_BY_HAND else highest)
 
 
 def update_features(image: MetadataImage, request: UpdateFeaturesRequest) -> Outcome[None]:
@@ -46,7 +52,7 @@ def _check(image: MetadataImage, update: FeatureUpdateKey) -> None:
         )
 
     if name not in SUPPORTED:
-        known = " and ".join(SUPPORTED)
+        known = ", ".join(SUPPORTED)
         raise invalid(f"There is no such feature; {known} can be set.")
     lowest, highest = SUPPORTED[name]
     if not lowest <= wanted <= highest:
@@ -54,6 +60,8 @@ def _check(image: MetadataImage, update: FeatureUpdateKey) -> None:
     if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise invalid(f"There is no upgrade type {update.upgrade_type}.")
     current = level(image, name)
+    if wanted < current and name in RAISED_BY_HAND:
+        raise invalid("The metadata already has what older versions cannot read, so it cannot be lowered.")
     if wanted < current and update.upgrade_type == UPGRADE:
         raise invalid("A lower level needs the upgrade type safe or unsafe downgrade.")
     if wanted > current and update.upgrade_type != UPGRADE:

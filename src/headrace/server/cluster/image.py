@@ -22,6 +22,26 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 """What a quota applies to: (("user", "alice"), ("client-id", None)); None stands for the default entity."""
 
 
+class DelegationToken(NamedTuple):
+    """A delegation token; its HMAC is made from its id and the brokers' secret key, and is not kept."""
+
+    id: str
+    owner: str
+    """As a principal, `User:alice`, like the others."""
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    expires_ms: int
+    max_ms: int
+    """It cannot be renewed beyond this time."""
+
+    def may_renew(self, principal: str) -> bool:
+        return principal == self.owner or principal in self.renewers
+
+    def expired(self, now_ms: int) -> bool:
+        return now_ms > min(self.expires_ms, self.max_ms)
+
+
 _NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 """One shared object, so that `is` shows whether settings changed."""
 
@@ -117,7 +137,8 @@ class MetadataImage:
     next_producer_id: int = 0
     acls: Mapping[str, AccessRule] = field(default_factory=dict)
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
-    scram: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
+    scram: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict, repr=False)
+    tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
 
     def partition(self, topic: str, index: int) -> Partition | None:
         found = self.topics.get(topic)
@@ -167,6 +188,7 @@ class ImageBuilder:
         self._acls: dict[str, AccessRule] | None = None
         self._quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
         self._scram: dict[tuple[str, str], Mapping[str, str]] | None = None
+        self._tokens: dict[str, DelegationToken] | None = None
 
     @property
     def brokers(self) -> dict[int, Broker]:
@@ -204,6 +226,12 @@ class ImageBuilder:
             self._scram = dict(self.base.scram)
         return self._scram
 
+    @property
+    def tokens(self) -> dict[str, DelegationToken]:
+        if self._tokens is None:
+            self._tokens = dict(self.base.tokens)
+        return self._tokens
+
     def topic(self, topic_id: uuid.UUID) -> Topic | None:
         table = self._topics_by_id if self._topics_by_id is not None else self.base.topics_by_id
         return table.get(topic_id)
@@ -240,4 +268,5 @@ class ImageBuilder:
             acls=base.acls if self._acls is None else self._acls,
             quotas=base.quotas if self._quotas is None else self._quotas,
             scram=base.scram if self._scram is None else self._scram,
+            tokens=base.tokens if self._tokens is None else self._tokens,
         )

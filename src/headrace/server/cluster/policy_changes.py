@@ -1,12 +1,19 @@
-"""Changes to settings, features, access rules, quotas and credentials."""
+"""Changes to settings, features, access rules, quotas, credentials and delegation tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
-from headrace.server.cluster.image import AccessRule, ConfigResource, ImageBuilder, QuotaEntity, ResourceType
+from headrace.server.cluster.image import (
+    AccessRule,
+    ConfigResource,
+    DelegationToken,
+    ImageBuilder,
+    QuotaEntity,
+    ResourceType,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ class ScramChanged:
     TAG: ClassVar[str] = "scram"
     user: str
     mechanism: str
-    credential: Mapping[str, str] | None
+    credential: Mapping[str, str] | None = field(repr=False)
 
     def fields(self) -> list[object]:
         return [self.user, self.mechanism, None if self.credential is None else dict(self.credential)]
@@ -130,3 +137,28 @@ class ScramChanged:
             image.scram.pop((self.user, self.mechanism), None)
         else:
             image.scram[self.user, self.mechanism] = self.credential
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChanged:
+    """A delegation token under its id; None removes it. Written only at the feature level that allows it."""
+
+    TAG: ClassVar[str] = "token"
+    token_id: str
+    token: DelegationToken | None
+
+    def fields(self) -> list[object]:
+        return [self.token_id, None if self.token is None else list(self.token[1:])]
+
+    @classmethod
+    def read(cls, token_id: str, token: tuple[str, str, list[str], int, int, int] | None) -> TokenChanged:
+        if token is None:
+            return cls(token_id, None)
+        owner, requester, renewers, *times = token
+        return cls(token_id, DelegationToken(token_id, owner, requester, tuple(renewers), *times))
+
+    def apply(self, image: ImageBuilder) -> None:
+        if self.token is None:
+            image.tokens.pop(self.token_id, None)
+        else:
+            image.tokens[self.token_id] = self.token

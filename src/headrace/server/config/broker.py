@@ -15,7 +15,7 @@ from headrace.server.config.authorization import check_authorization, remarks
 from headrace.server.config.broker_table import BROKER_SETTINGS, DYNAMIC_ONLY
 from headrace.server.config.definition import ConfigError, Setting, Value
 from headrace.server.config.group_bounds import check_group_times
-from headrace.server.config.inert import REFUSED, refuse, refuse_protocol, why_inert, without_effect
+from headrace.server.config.inert import REFUSED, refuse, why_inert, without_effect
 from headrace.server.config.listeners import (
     Listener,
     check_distinct_ports,
@@ -346,8 +346,6 @@ class BrokerConfig:
                 "At least one listener must be given in `listeners`, such as PLAINTEXT://:9092."
             )
         check_distinct_ports("listeners", self.listeners)
-        for listener in self.listeners:
-            refuse_protocol(listener, listener.protocol)
         bound = {listener.name for listener in self.listeners}
         for listener in self.advertised_listeners:
             if listener.host == "0.0.0.0":

@@ -14,7 +14,6 @@ from headrace.server.config.definition import ConfigError
 
 ONE_LOOP = "one event loop serves all connections; run more brokers (`--brokers N`) to use more cores"
 NO_REMOTE = "there is no remote (tiered) storage"
-NO_SECURITY = "this version has no SASL or ACLs yet"
 
 _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
     ONE_LOOP: ("num.network.threads", "queued.max.requests"),
@@ -41,20 +40,11 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "ssl.truststore.type",
     ),
     NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
-    NO_SECURITY: (
-        "connection.failed.authentication.delay.ms",
-        "connections.max.reauth.ms",
-        "sasl.server.max.receive.size",
+    "the Kerberos library renews tickets from the keytab by itself": (
         "sasl.kerberos.kinit.cmd",
         "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.principal.to.local.rules",
-        "sasl.kerberos.service.name",
         "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor",
-        "delegation.token.secret.key",
-        "delegation.token.max.lifetime.ms",
-        "delegation.token.expiry.time.ms",
-        "delegation.token.expiry.check.interval.ms",
     ),
 }
 
@@ -81,7 +71,34 @@ INERT_WHILE_RUNNING: Mapping[str, str] = {
 }
 """Broker settings that can change on a running cluster, as in Kafka, but act only from the file."""
 
-ACTS_PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate", "principal.builder.class"})
+ACTS_PER_LISTENER = frozenset(
+    {
+        "max.connections",
+        "max.connection.creation.rate",
+        "principal.builder.class",
+        "connections.max.reauth.ms",
+        "sasl.enabled.mechanisms",
+        "sasl.jaas.config",
+        "sasl.server.max.receive.size",
+        "sasl.kerberos.principal.to.local.rules",
+        "sasl.kerberos.service.name",
+        "sasl.server.callback.handler.class",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.allow.unverified.issuer",
+        "sasl.oauthbearer.allow.unverified.audience",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.login.read.timeout.ms",
+        "sasl.mechanism.inter.broker.protocol",
+        "sasl.oauthbearer.token.endpoint.url",
+    }
+)
 """Settings that also act for one listener, as `listener.name.<listener>.<setting>`, beside those of TLS."""
 
 
@@ -93,13 +110,7 @@ class Refusal:
     why: str
 
 
-_OPEN_TO_ALL = (
-    f"{NO_SECURITY}, so anyone who can reach the broker may do everything; "
-    "remove the setting and keep the broker on loopback or a private network."
-)
-
 REFUSED: Mapping[str, Refusal] = {
-    "sasl.enabled.mechanisms": Refusal(("", "GSSAPI"), _OPEN_TO_ALL),
     "remote.log.storage.system.enable": Refusal(
         ("false",), f"{NO_REMOTE}; remove the setting and keep all segments on local disks."
     ),
@@ -122,15 +133,6 @@ def refuse(refused: Mapping[str, Refusal], name: str, text: str, base: str | Non
     refusal = refused.get(base or name)
     if refusal is not None and text.strip().lower() not in map(str.lower, refusal.taken):
         raise ConfigError(f"{name}={text.strip()} is refused: {refusal.why}")
-
-
-def refuse_protocol(listener: object, protocol: str) -> None:
-    """ConfigError for a listener with SASL."""
-    if protocol.startswith("SASL_"):
-        raise ConfigError(
-            f"Listener {listener} asks for {protocol}: {NO_SECURITY}; give it the protocol SSL, or PLAINTEXT "
-            "and keep the broker on loopback or a private network."
-        )
 
 
 def why_inert(name: str, base: str, running: bool) -> str | None:

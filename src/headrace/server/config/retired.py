@@ -95,7 +95,6 @@ _REMARKS: Mapping[str, str] = {
     "security.providers": _PLUGIN,
     "sasl.client.callback.handler.class": _PLUGIN,
     "sasl.login.callback.handler.class": _PLUGIN,
-    "sasl.server.callback.handler.class": _PLUGIN,
     "sasl.login.class": _PLUGIN,
     "ssl.engine.factory.class": _PLUGIN,
     "ssl.provider": _PLUGIN,

@@ -84,6 +84,21 @@ _TLS_TO_PLAINTEXT = (
 )
 
 
+class Login(Protocol):
+    """How the peer of a connection logged in, or does so now."""
+
+    @property
+    def by_token(self) -> bool:
+        """With a delegation token."""
+        ...
+
+    def begin_again(self, frame: memoryview) -> bool:
+        """Serve a SaslHandshake of a peer that is logged in; False when it may not log in again now."""
+        ...
+
+    def closed(self) -> None: ...
+
+
 class _Serving(Enum):
     """What happens to the frames in the buffer."""
 
@@ -105,6 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         "_throttle",
         "_throttled_until",
         "last_active",
+        "login",
         "max_frame",
         "muted",
         "peer_certificate",
@@ -136,6 +152,8 @@ class Connection(asyncio.BufferedProtocol):
         self._throttled_until = 0.0
         self.principal = ANONYMOUS
         self.repeated: Repeated | None = None
+        self.login: Login | None = None
+        """None where nobody has to log in."""
         self.serve: Callable[[Connection, memoryview], None] = listener.dispatch
         """Serves each frame. A connection that has to log in first has another one until it has done so."""
         self.max_frame = listener.max_request_bytes
@@ -171,6 +189,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._throttle is not None:
             self._throttle.cancel()
         self.replies.close()
+        if self.login is not None:
+            self.login.closed()
         self._listener.budget.give_back(self)
         self._listener.closed(self)
 

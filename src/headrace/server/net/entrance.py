@@ -12,7 +12,7 @@ from headrace.server.net.connection import Connection
 from headrace.server.net.gate import Gate
 from headrace.server.net.handshake_failures import why_failed
 from headrace.server.net.refusals import Refusals
-from headrace.server.security.principal_builder import AuthenticationContext, PrincipalBuilder
+from headrace.server.security.principal_builder import AuthenticationContext, PrincipalBuilder, principal_of
 from headrace.server.security.server_tls import ListenerTls
 
 log = logging.getLogger(__name__)
@@ -70,6 +70,8 @@ class Entrance:
                 connection.principal = self._principal(connection)
             if self._gate is not None:
                 self._gate.admit(connection)
+            elif self.listener.authenticated:
+                self.refuse(connection, f"listener {self.listener.name} has nobody to check its logins")
         except ValueError as error:
             self.refuse(connection, str(error))
         except Exception:
@@ -81,12 +83,7 @@ class Entrance:
         context = AuthenticationContext(
             self.listener.name, self.listener.protocol, connection.peer_host, connection.peer_certificate
         )
-        principal = self._principals.build(context)
-        if not isinstance(principal, str) or not all(principal.partition(":")):
-            raise ValueError(
-                f"principal.builder.class built {principal!r}, which is no principal such as User:alice"
-            )
-        return principal
+        return principal_of(self._principals, context)
 
     def secured(self, connection: Connection, stream: TlsStream, tls: ListenerTls) -> None:
         complaint = tls.versions.complaint(stream.ssl)

@@ -1,4 +1,4 @@
-"""What a listener asks of a connection before it serves it."""
+"""What a new connection of a listener has to pass before its requests are served."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from headrace.server.net.connection import Connection
 
 class Gate(Protocol):
     def admit(self, connection: Connection) -> None:
-        """Called once the transport, and TLS if there is any, is up; may replace `serve` and `max_frame`."""
+        """Called once the transport is up, and TLS with it; may replace what serves the connection's frames."""
         ...

@@ -40,6 +40,10 @@ def between_brokers(config: BrokerConfig, client_id: str) -> KafkaSettings | Non
     if protocol.startswith("SASL_"):
         options["sasl.mechanism"] = mechanism
         options["sasl.jaas.config"] = own.string("sasl.jaas.config") or ""
+        if service := own.string("sasl.kerberos.service.name"):
+            options["sasl.kerberos.service.name"] = service
+        if endpoint := own.string("sasl.oauthbearer.token.endpoint.url"):
+            options["sasl.oauthbearer.token.endpoint.url"] = endpoint
     try:
         return KafkaSettings.between_brokers(options, client_id)
     except SettingsError as error:

@@ -53,6 +53,16 @@ class DefaultPrincipalBuilder:
         return USER + self._rules.name_of(subject_of(context.certificate))
 
 
+def principal_of(builder: PrincipalBuilder, context: AuthenticationContext) -> str:
+    """What the builder says, checked; ValueError with the reason to refuse the connection."""
+    principal: object = builder.build(context)
+    if not isinstance(principal, str) or not all(principal.partition(":")):
+        raise ValueError(
+            f"principal.builder.class built {principal!r}, which is no principal such as User:alice"
+        )
+    return principal
+
+
 def principal_builder(own: BrokerConfig) -> PrincipalBuilder:
     """From a listener's settings; ConfigError with the remedy."""
     name = (own.string("principal.builder.class") or _DEFAULT).strip()

@@ -1,0 +1,73 @@
+"""What the four requests about delegation tokens share: who may ask, the brokers' key, and passing on to the controller.
+
+A request that a broker passes on was judged there, for its client's principal; the controller judges the broker.
+"""
+
+from __future__ import annotations
+
+from headrace.server.api.context import Context
+from headrace.server.cluster.image import DelegationToken
+from headrace.server.cluster.peers import CLIENT_ID
+from headrace.server.cluster.tokens import Lifetimes
+from headrace.server.security.operations import Operation
+from headrace.server.security.principals import ANONYMOUS
+from headrace.server.security.tokens import TokenKeys
+from headrace.wire.errors import ErrorCode, KafkaError
+
+
+def passed_on(context: Context) -> bool:
+    """By another broker, for a client of its own."""
+    connection = context.connection
+    between_brokers = connection.listener_name == context.engines.config.inter_broker_listener
+    named = (context.client_id or "").startswith(CLIENT_ID)
+    by_token = connection.login is not None and connection.login.by_token
+    return between_brokers and named and not by_token and context.may_on_cluster(Operation.CLUSTER_ACTION)
+
+
+def check_allowed(context: Context) -> None:
+    """A client must have proved who it is, and not with a token: nobody gets a token for a token."""
+    login = context.connection.login
+    if context.principal == ANONYMOUS or (login is not None and login.by_token):
+        raise KafkaError(
+            ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+            "Delegation Token requests are not allowed on PLAINTEXT/1-way SSL channels and on delegation token "
+            "authenticated channels.",
+        )
+
+
+def token_keys(context: Context) -> TokenKeys:
+    secret = context.engines.config.string("delegation.token.secret.key")
+    if not secret:
+        raise KafkaError(
+            ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED,
+            "Delegation Token feature is not enabled: set delegation.token.secret.key on every broker.",
+        )
+    return TokenKeys(secret)
+
+
+def lifetimes(context: Context) -> Lifetimes:
+    config = context.engines.config
+    return Lifetimes(
+        config.integer("delegation.token.max.lifetime.ms"), config.integer("delegation.token.expiry.time.ms")
+    )
+
+
+def find_by_hmac(context: Context, hmac: bytes) -> DelegationToken | None:
+    keys = token_keys(context)
+    tokens = context.engines.cluster.image.tokens.values()
+    return next((token for token in tokens if keys.is_of(token.id, hmac)), None)
+
+
+def check_may_renew(context: Context, token: DelegationToken | None) -> None:
+    """Only the owner and the renewers may, here or at the broker that passed the request on."""
+    if token is not None and not token.may_renew(context.principal):
+        raise KafkaError(
+            ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH,
+            "Specified Principal is not valid Owner/Renewer of Delegation Token.",
+        )
+
+
+def split_principal(principal: str) -> tuple[str, str]:
+    """(type, name)"""
+    kind, _, name = principal.partition(":")
+    return kind, name

@@ -1,0 +1,54 @@
+"""Whom a broker logs in as when it speaks to the others."""
+
+import pytest
+
+from headrace.server.config.broker import BrokerConfig
+from headrace.server.config.definition import ConfigError
+from headrace.server.security.between_brokers import between_brokers
+from headrace.wire.sasl.logins import BearerLogin, KerberosLogin, Login
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def login_of(mechanism, jaas, **more):
+    settings = {
+        "listeners": "PLAINTEXT://:9092,INSIDE://:9094",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "INSIDE",
+        "sasl.enabled.mechanisms": mechanism,
+        "sasl.mechanism.inter.broker.protocol": mechanism,
+        f"listener.name.inside.{mechanism.lower()}.sasl.jaas.config": jaas,
+        **more,
+    }
+    return between_brokers(BrokerConfig.load(settings), "broker-1").login
+
+
+def test_the_listeners_jaas_line_says_as_whom():
+    assert login_of("SCRAM-SHA-512", f'{SCRAM} required username="broker" password="x";') == Login(
+        "SCRAM-SHA-512", "broker", "x"
+    )
+    plain = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="b" password="y" user_b="y";'
+    assert login_of("PLAIN", plain) == Login("PLAIN", "b", "y")
+    kerberos = 'com.sun.security.auth.module.Krb5LoginModule required keyTab="/k" principal="kafka/h@R";'
+    assert login_of("GSSAPI", kerberos, **{"sasl.kerberos.service.name": "kafka"}) == KerberosLogin(
+        "kafka", "kafka/h@R", "/k"
+    )
+    bearer = (
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+        'clientId="broker" clientSecret="s" scope="kafka";'
+    )
+    endpoint = {"sasl.oauthbearer.token.endpoint.url": "https://id.example/token"}
+    assert login_of("OAUTHBEARER", bearer, **endpoint) == BearerLogin(
+        "https://id.example/token", "broker", "s", "kafka"
+    )
+
+
+def test_a_broker_that_does_not_know_who_it_is_does_not_start():
+    with pytest.raises(
+        ConfigError, match="Listener INSIDE, which brokers use among themselves: SASL needs a user"
+    ):
+        login_of("SCRAM-SHA-512", f"{SCRAM} required;")
+
+
+def test_brokers_that_need_no_login_have_none():
+    assert between_brokers(BrokerConfig.load({"listeners": "PLAINTEXT://:9092"}), "broker-1") is None
