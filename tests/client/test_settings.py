@@ -64,7 +64,7 @@ def test_at_most_once_neither_waits_nor_retries() -> None:
         ),
         (
             lambda: Producer(SERVERS, ssl_truststore_location="/t.jks"),
-            "the trust store /t.jks is JKS; write it as PEM",
+            "/t.jks is JKS, which only Java reads; convert it with",
         ),
         (
             lambda: Consumer(SERVERS, group_id="g", partition_assignment_strategy="com.acme.Own"),

@@ -16,6 +16,7 @@ from headrace.link.settings import KafkaSettings
 from headrace.link.tls import Tls, context_of, not_trusted
 from headrace.link.tls_stream import TlsStream
 from headrace.wire.codec import WireError
+from headrace.wire.errors import KafkaError
 from headrace.wire.frames import decode_reply, encode_request, reply_length, reply_number
 from headrace.wire.schema import Request, Response
 
@@ -78,6 +79,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
         except (OSError, TimeoutError) as error:
             connection.close()
             raise BrokerUnavailable(f"broker at {connection.address} cannot be reached: {error}") from None
+        except KafkaError as error:
+            connection.close()
+            raise BrokerUnavailable(error.message) from None
         except BaseException:
             connection.close()
             raise

@@ -153,7 +153,7 @@ def test_settings_come_from_a_file_with_its_paths_made_absolute_and_its_secrets_
         (
             ("add", "x", "-b", NOWHERE, "--property", "ssl.truststore.location=/t.jks"),
             1,
-            "the trust store /t.jks is JKS; write it as PEM",
+            "/t.jks is JKS, which only Java reads; convert it with",
         ),
         (("add", "x", "-b", NOWHERE, "--config", "/none"), 1, "/none"),
         (("use", "hree"), 1, "There is no context 'hree'. Did you mean 'here'?"),

@@ -218,3 +218,38 @@ def test_sasl_ssl_asks_for_certificates_only_when_its_own_setting_says_so(certif
         ("listener.name.sasl_ssl.ssl.client.auth", "required"),
     ):
         assert listener_tls(BrokerConfig.load({**common, setting: "required"}), listener).client_auth == auth
+
+
+def test_clients_of_ours_read_pkcs12_stores(certificates, tmp_path):
+    from headrace.link.blocking import Connection
+    from headrace.link.settings import KafkaSettings
+    from headrace.testing.broker import BrokerThread
+    from headrace.wire.messages.metadata import MetadataRequest
+
+    trusted = tmp_path / "trust.p12"
+    authority = x509.load_pem_x509_certificate(certificates.ca.read_bytes())
+    encryption = serialization.BestAvailableEncryption(b"hush-hush")
+    trusted.write_bytes(pkcs12.serialize_key_and_certificates(None, None, None, [authority], encryption))
+    with BrokerThread(tmp_path / "data", certificates.listener(ssl_client_auth="required")) as broker:
+        options = {
+            "bootstrap.servers": f"localhost:{broker.port}",
+            "security.protocol": "SSL",
+            "ssl.truststore.location": str(trusted),
+            "ssl.truststore.password": "hush-hush",
+            "ssl.keystore.location": str(pkcs12_of(certificates.issue("me"), "hush", tmp_path / "me.p12")),
+            "ssl.keystore.password": "hush",
+            "ssl.cipher.suites": "TLS_AES_256_GCM_SHA384",
+        }
+        settings = KafkaSettings.of(options, "a test")
+        assert "hush" not in repr(settings)
+        with Connection("localhost", broker.port, settings) as connection:
+            assert connection.call(MetadataRequest()).brokers
+
+
+def test_without_the_library_for_pkcs12_the_sentence_says_how_to_get_it(certificates, tmp_path, monkeypatch):
+    import sys
+
+    store = pkcs12_of(certificates.broker, "hush", tmp_path / "b.p12")
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
+    sentence = refusal(ssl_keystore_location=store, ssl_keystore_password="hush")
+    assert "reading PKCS12 needs a library: pip install 'headrace[security]'" in sentence
