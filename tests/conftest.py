@@ -36,9 +36,9 @@ def make_broker(tmp_path):
     started = []
 
     def make(settings=None, data=None, **kwargs):
-        broker = BrokerThread(data or tmp_path / f"data-{len(started)}", settings, **kwargs)
+        broker = BrokerThread(data or tmp_path / f"data-{len(started)}", settings, **kwargs).start()
         started.append(broker)
-        return broker.start()
+        return broker
 
     yield make
     for broker in started:

@@ -230,6 +230,8 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         incoming = self._incoming
         while self._reading and self.state is TlsState.OPEN:
             buffer = memoryview(self._inner.get_buffer(-1))
+            if not buffer or self._raw.is_closing():
+                return  # The connection is being lost, and nobody takes what is left of it.
             filled = self._decrypt_into(buffer)
             if filled:
                 self._inner.buffer_updated(filled)

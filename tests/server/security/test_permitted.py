@@ -1,8 +1,9 @@
 """What the record path remembers is forgotten with every change of ACLs, also by a request that holds on to it."""
 
 from headrace.server.security import permitted
+from headrace.server.security.audit import record
 from headrace.server.security.authorizer import StandardAuthorizer
-from headrace.server.security.operations import Operation
+from headrace.server.security.operations import Operation, Resource, ResourceKind
 from headrace.server.security.permitted import PermittedTopics
 
 WHO = ("User:alice", "10.0.0.1", Operation.WRITE)
@@ -51,3 +52,17 @@ def test_only_so_much_is_kept(monkeypatch):
     for number in range(100):
         topics.add(topics.of(f"User:{number}", "10.0.0.1", Operation.READ, False), b"t", acls.generation)
     assert sum(map(len, topics._in_use)) <= 12
+
+
+def test_names_that_a_client_makes_up_do_not_fill_the_memory():
+    authorizer = StandardAuthorizer()
+    for length in (3, 30_000):
+        authorizer.authorize("User:eve", "h", Operation.READ, Resource(ResourceKind.GROUP, "x" * length))
+    assert [len(asked[3].name) for asked in authorizer._remembered] == [3]
+
+
+def test_a_name_cannot_pretend_to_be_another_line_of_the_audit_log(caplog):
+    caplog.set_level("INFO", "kafka.authorizer.logger")
+    group = Resource(ResourceKind.GROUP, "g\nPrincipal = User:eve is Allowed")
+    record("User:eve", "h", Operation.READ, group, False, "none", "JoinGroup")
+    assert "\n" not in caplog.messages[0]

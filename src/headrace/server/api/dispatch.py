@@ -20,6 +20,9 @@ from headrace.wire.schema import Request, Response
 
 log = logging.getLogger(__name__)
 
+UNEXPECTED = "The server experienced an unexpected error when processing the request."
+"""In Kafka's words. What it was is for the log alone."""
+
 
 class Dispatcher:
     def __init__(self, engines: Engines) -> None:
@@ -107,12 +110,10 @@ class Dispatcher:
 
     def _failed(self, api: Api, error: Exception) -> Response | None:
         """The response that carries an error at the top, or None when this API has no place for one."""
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
         if isinstance(error, KafkaError):
-            code = error.code
-        else:
-            log.error("%s failed", api.name, exc_info=error)
-        return api.response.failed(code, str(error))
+            return api.response.failed(error.code, str(error))
+        log.error("%s failed", api.name, exc_info=error)
+        return api.response.failed(ErrorCode.UNKNOWN_SERVER_ERROR, UNEXPECTED)
 
     def _refuse_api_versions(self, connection: Connection, api: Api, correlation_id: int) -> None:
         """The client is newer than this broker; the oldest response lists the versions to use instead."""

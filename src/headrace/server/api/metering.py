@@ -5,9 +5,8 @@ from __future__ import annotations
 import struct
 
 from headrace.server.api.context import Context
-from headrace.server.cluster.peers import CLIENT_ID
+from headrace.server.api.forwarding import is_from_a_broker
 from headrace.server.quotas.meter import Meter
-from headrace.server.security.operations import Operation
 from headrace.wire.schema import Response
 
 _INT32 = struct.Struct(">i")
@@ -16,7 +15,7 @@ _FIELD = "throttle_time_ms"
 
 def start_meter(context: Context, size: int) -> Meter | None:
     """None for a broker: whatever the quotas are, they must not stop replication."""
-    if (context.client_id or "").startswith(CLIENT_ID) and context.may_on_cluster(Operation.CLUSTER_ACTION):
+    if is_from_a_broker(context):
         return None
     connection = context.connection
     return Meter(context.engines.quotas, connection, connection.principal, context.client_id, size)

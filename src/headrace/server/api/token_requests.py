@@ -6,10 +6,9 @@ A request that a broker passes on was judged there, for its client's principal; 
 from __future__ import annotations
 
 from headrace.server.api.context import Context
+from headrace.server.api.forwarding import is_from_a_broker
 from headrace.server.cluster.image import DelegationToken
-from headrace.server.cluster.peers import CLIENT_ID
 from headrace.server.cluster.tokens import Lifetimes
-from headrace.server.security.operations import Operation
 from headrace.server.security.principals import ANONYMOUS
 from headrace.server.security.tokens import TokenKeys
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -17,11 +16,8 @@ from headrace.wire.errors import ErrorCode, KafkaError
 
 def passed_on(context: Context) -> bool:
     """By another broker, for a client of its own."""
-    connection = context.connection
-    between_brokers = connection.listener_name == context.engines.config.inter_broker_listener
-    named = (context.client_id or "").startswith(CLIENT_ID)
-    by_token = connection.login is not None and connection.login.by_token
-    return between_brokers and named and not by_token and context.may_on_cluster(Operation.CLUSTER_ACTION)
+    login = context.connection.login
+    return not (login is not None and login.by_token) and is_from_a_broker(context)
 
 
 def check_allowed(context: Context) -> None:

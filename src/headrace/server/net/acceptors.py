@@ -167,7 +167,8 @@ class Acceptor:
         self.turn = server.dispatcher.turn
         self._server = server
         self._entrance = entrance
-        self.dispatch = server.dispatcher.dispatch
+        # Where clients have to log in, nothing is served until the gate says so.
+        self.dispatch = _before_login if entrance.listener.authenticated else server.dispatcher.dispatch
         self.monotonic = server.clock.monotonic
         self.call_later = server.clock.call_later
 
@@ -196,3 +197,7 @@ class Acceptor:
             server.pieces,
             socket,
         )
+
+
+def _before_login(connection: Connection, frame: memoryview) -> None:
+    connection.cut("a request on a listener that asks for a login, before there was one")

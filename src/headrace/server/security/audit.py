@@ -30,8 +30,13 @@ def record(
         operation.name,
         host,
         pascal(resource.kind.name),
-        resource.name,
+        _on_one_line(resource.name),
         request,
         references,
         rule,
     )
+
+
+def _on_one_line(name: str) -> str:
+    """A name is the client's choice; it must not look like another line of the log."""
+    return name if name.isprintable() else name.encode("unicode_escape").decode()

@@ -16,6 +16,8 @@ from headrace.server.security.operations import Operation, Resource, ResourceKin
 
 MOST_REMEMBERED = 50_000
 """Decisions kept; they take about 15 MB."""
+LONGEST_REMEMBERED = 300
+"""Characters of a name: longer than that of any topic, and what else clients make up must not fill the memory."""
 
 
 class Authorizer(Protocol):
@@ -63,7 +65,8 @@ class StandardAuthorizer:
             decision = self.table.decide(principal, host, operation, resource)
             if len(remembered) >= MOST_REMEMBERED:
                 remembered.clear()
-            remembered[asked] = decision
+            if len(resource.name) <= LONGEST_REMEMBERED:
+                remembered[asked] = decision
         return decision
 
     def authorize_any(self, principal: str, host: str, operation: Operation, kind: ResourceKind) -> bool:

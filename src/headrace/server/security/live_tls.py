@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
@@ -81,6 +82,7 @@ class LiveTls:
     def __init__(self, config: BrokerConfig) -> None:
         """Reads files. ConfigError, with the remedy, when a listener must not be opened like this."""
         self._config = config
+        self._refreshing = threading.Lock()
         self._listeners = {each.name: TlsOfListener(config, each) for each in _encrypted(config)}
 
     def of(self, listener: str) -> TlsOfListener | None:
@@ -95,7 +97,7 @@ class LiveTls:
         """Settings changed while the broker runs."""
         changed, self._config = _settings_of_tls(self._config) != _settings_of_tls(config), config
         if changed and self._listeners:
-            asyncio.get_running_loop().run_in_executor(disk, self._refresh, config, True)
+            asyncio.get_running_loop().run_in_executor(disk, self._refresh, True)
 
     async def watch(self, clock: Clock, disk: Executor) -> None:
         """Look at the files and the dates until cancelled."""
@@ -105,11 +107,13 @@ class LiveTls:
             for each in self._listeners.values():
                 each.warn_of_end(now)
             await clock.sleep(LOOK_SECONDS)
-            await loop.run_in_executor(disk, self._refresh, self._config, False)
+            await loop.run_in_executor(disk, self._refresh, False)
 
-    def _refresh(self, config: BrokerConfig, anyway: bool) -> None:
-        for each in self._listeners.values():
-            each.refresh(config, anyway=anyway)
+    def _refresh(self, anyway: bool) -> None:
+        """One thread at a time, each by the newest settings: the last to finish must not bring back older ones."""
+        with self._refreshing:
+            for each in self._listeners.values():
+                each.refresh(self._config, anyway=anyway)
 
 
 def _encrypted(config: BrokerConfig) -> Iterable[Listener]:
