@@ -205,12 +205,13 @@ class Echo:
 class Door:
     """A gate as SASL has one: the first frame must be the word."""
 
-    def __init__(self):
+    def __init__(self, dispatch):
         self.certificates = []
+        self._dispatch = dispatch
 
     def admit(self, connection):
         self.certificates.append(connection.peer_certificate)
-        serve, most = connection.serve, connection.max_frame
+        most = connection.max_frame
         connection.max_frame = 10
 
         def ask(connection, frame):
@@ -219,7 +220,7 @@ class Door:
                 connection.mute()
                 return
             connection.principal = "User:ali"
-            connection.serve, connection.max_frame = serve, most
+            connection.serve, connection.max_frame = self._dispatch, most
             connection.replies.send(b"\0\0\0\2ok")
 
         connection.serve = ask
@@ -228,7 +229,7 @@ class Door:
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_a_gate_sees_each_connection_once_it_is_up_and_before_it_is_served(certificates, protocol):
     async def run():
-        listener = Listener("X", "localhost", 0, protocol)
+        listener, echo = Listener("X", "localhost", 0, protocol), Echo()
         disk = ThreadPoolExecutor(1)
         limits = Limits(max_request_bytes=1000, max_idle_ms=60_000, buffer_bytes=1 << 20, backlog=10)
         acceptors = Acceptors(
@@ -238,7 +239,7 @@ def test_a_gate_sees_each_connection_once_it_is_up_and_before_it_is_served(certi
             certificates.listener()
             | {"listeners": "X://localhost:0", "listener.security.protocol.map": "X:SSL"}
         )
-        door, bound = Door(), socket.create_server(("127.0.0.1", 0))
+        door, bound = Door(echo.dispatch), socket.create_server(("127.0.0.1", 0))
         await acceptors.listen(
             listener, bound, tls=LiveTls(config).of("X") if listener.encrypted else None, gate=door
         )
