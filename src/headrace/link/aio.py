@@ -9,9 +9,8 @@ import ssl
 from typing import TypeVar, cast
 
 from headrace.clock import Clock
-from headrace.link.bearer import prepare
 from headrace.link.errors import BrokerUnavailable
-from headrace.link.opening import open_connection
+from headrace.link.opening import Offer, Steps, open_connection
 from headrace.link.settings import KafkaSettings
 from headrace.link.tls import Tls, context_of, not_trusted
 from headrace.link.tls_stream import TlsStream
@@ -41,6 +40,15 @@ class _Handshake:
     def failed(self, stream: TlsStream, error: BaseException) -> None:
         if not self.done.done():
             self.done.set_exception(error)
+
+
+def _advance(steps: Steps, frame: memoryview | None) -> tuple[Request, int] | Offer:
+    """What to send next, or what the steps end with: a StopIteration cannot leave a thread."""
+    try:
+        return next(steps) if frame is None else steps.send(frame)
+    except StopIteration as done:
+        offer: Offer = done.value
+        return offer
 
 
 class AsyncConnection(asyncio.BufferedProtocol):
@@ -113,16 +121,13 @@ class AsyncConnection(asyncio.BufferedProtocol):
         await handshake.done
 
     async def _log_in(self, settings: KafkaSettings) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, prepare, settings.login)
+        """A step may hash a password or wait for an identity provider or Kerberos, so each runs in a thread, one at a time."""
+        loop = asyncio.get_running_loop()
         steps = open_connection(self.address, settings)
-        request, version = next(steps)
+        frame: memoryview | None = None
         try:
-            while True:
-                request, version = steps.send(
-                    await self._exchange(request, version, settings.request_timeout)
-                )
-        except StopIteration:
-            return
+            while not isinstance(step := await loop.run_in_executor(None, _advance, steps, frame), Offer):
+                frame = await self._exchange(*step, settings.request_timeout)
         except WireError as error:
             raise BrokerUnavailable(f"{self.address} sent what is no reply: {error}") from None
 

@@ -1,6 +1,6 @@
 """Tokens for OAUTHBEARER: from an identity provider with a client's id and secret (RFC 6749, 4.4), or from a file.
 
-Asking for one waits for the network. On an event loop, call `prepare` in a thread before a connection is opened.
+Asking for one waits for the network: never do it on an event loop.
 """
 
 from __future__ import annotations
@@ -31,12 +31,6 @@ class _Token:
 
 _tokens: dict[BearerLogin, _Token] = {}
 _asking = threading.Lock()
-
-
-def prepare(login: object) -> None:
-    """Have a token ready where the login needs one."""
-    if isinstance(login, BearerLogin):
-        token_of(login)
 
 
 def token_of(login: BearerLogin) -> str:
