@@ -20,6 +20,7 @@ from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.metadata import MetadataRequest
 from headrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from headrace.wire.messages.sasl_handshake import SaslHandshakeRequest
+from tests.server.security.test_before_the_login import exactly, is_served
 from tests.waiting import until
 
 REALM = "HEADRACE.TEST"
@@ -30,7 +31,7 @@ if shutil.which("krb5kdc", path="/usr/sbin:/usr/bin") is None:
     pytest.skip("install krb5-kdc, krb5-admin-server and krb5-user", allow_module_level=True)
 
 from headrace.link.blocking import Connection  # noqa: E402
-from headrace.link.kerberos import KerberosContext  # noqa: E402
+from headrace.link.kerberos import KerberosContext, client_exchange  # noqa: E402
 from headrace.link.settings import KafkaSettings  # noqa: E402
 from headrace.wire.errors import KafkaError  # noqa: E402
 
@@ -167,6 +168,25 @@ def test_our_own_connection_shows_the_ticket_of_the_cache_and_that_of_a_keytab(b
     with connect(broker, **{"sasl.jaas.config": login}) as connection:
         assert connection.call(MetadataRequest([])).brokers
         assert "User:bob" in broker.run(principals)
+
+
+def test_an_old_client_sends_its_tokens_bare_and_one_of_them_is_empty(broker):
+    with WireClient(f"127.0.0.1:{port(broker)}") as client:
+        assert client.call(SaslHandshakeRequest("GSSAPI"), 0).error_code == 0
+        sent = []
+        steps = client_exchange(settings_of_client(broker).login, HOST)
+        message = next(steps)
+        while True:
+            sent.append(message)
+            client.socket.sendall(len(message).to_bytes(4, "big") + message)
+            try:
+                message = steps.send(exactly(client.socket, int.from_bytes(exactly(client.socket, 4), "big")))
+            except StopIteration:
+                break
+        assert b"" in sent
+        assert is_served(client)
+        client.socket.sendall(bytes(4))
+        assert client.is_closed_by_broker(), "requests are never empty"
 
 
 async def test_a_connection_on_a_loop_asks_for_its_ticket_in_a_thread(broker, monkeypatch):
