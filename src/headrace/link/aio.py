@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import socket
 import ssl
 from typing import TypeVar, cast
@@ -20,6 +21,9 @@ from headrace.wire.frames import decode_reply, encode_request, reply_length, rep
 from headrace.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
+
+FRESH_FOR = 0.85
+"""The part of a session after which a new connection should take over, as in Kafka."""
 
 
 class _Handshake:
@@ -64,6 +68,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._filled = 0
         self._transport: asyncio.Transport | None = None
         self._clock: Clock
+        self._fresh_until = math.inf
+        self._closes_when_answered = False
 
     @classmethod
     async def connect(
@@ -123,6 +129,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
     async def _log_in(self, settings: KafkaSettings) -> None:
         """A step may hash a password or wait for an identity provider or Kerberos, so each runs in a thread, one at a time."""
         loop = asyncio.get_running_loop()
+        begun = self._clock.monotonic()
         steps = open_connection(self.address, settings)
         frame: memoryview | None = None
         try:
@@ -130,6 +137,13 @@ class AsyncConnection(asyncio.BufferedProtocol):
                 frame = await self._exchange(*step, settings.request_timeout)
         except WireError as error:
             raise BrokerUnavailable(f"{self.address} sent what is no reply: {error}") from None
+        if step.session_ms > 0:
+            self._fresh_until = begun + step.session_ms / 1000 * FRESH_FOR
+
+    @property
+    def fresh(self) -> bool:
+        """Open, and its login not about to end: a request sent now will be answered. Ask before each request."""
+        return self.open and self._clock.monotonic() < self._fresh_until
 
     @property
     def open(self) -> bool:
@@ -138,6 +152,15 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+    def close_when_answered(self) -> None:
+        """Close once every request has its reply; send no more."""
+        self._closes_when_answered = True
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._closes_when_answered and not self._waiting:
+            self.close()
 
     async def call(self, request: Request[R], version: int, timeout: float = 30.0) -> R:
         """The reply to `request`. BrokerUnavailable when none comes."""
@@ -159,6 +182,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             raise BrokerUnavailable(f"{self.address} did not answer within {timeout:g} s") from None
         finally:
             self._waiting.pop(number, None)
+            self._close_if_done()
 
     # From the transport.
 
