@@ -16,7 +16,8 @@ from headrace.link.errors import BrokerUnavailable, SettingsError
 from headrace.link.settings import KafkaSettings
 from headrace.wire.sasl.logins import BearerLogin, Login
 
-SIGNED = jwt.encode({"sub": "alice"}, "a secret that is long enough for this", "HS256")
+SECRET = "a secret that is long enough for this"
+SIGNED = jwt.encode({"sub": "alice"}, SECRET, "HS256")
 
 
 class Provider:
@@ -62,6 +63,38 @@ def test_a_provider_is_asked_once_for_as_long_as_its_token_is_good(provider, mon
     assert provider.asked == [("app:hush", {"grant_type": "client_credentials", "scope": "kafka"})]
     later = time.time() + 3600
     monkeypatch.setattr(bearer.time, "time", lambda: later)
+    token_of(login)
+    assert len(provider.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("token", "told", "life"),
+    [
+        (7200, {}, 7200),
+        (7200, {"expires_in": None}, 7200),
+        (7200, {"expires_in": "soon"}, 7200),
+        (7200, {"expires_in": 0}, 7200),
+        (7200, {"expires_in": "3600"}, 3600),
+        (-10, {}, 60),
+        (SIGNED, {}, 60),
+        (SIGNED, {"expires_in": float("inf")}, 60),
+        ("opaque", {}, 60),
+        ("opaque.ÿ", {}, 60),
+        ("e30.WzFd.x", {}, 60),
+    ],
+)
+def test_a_token_that_comes_without_its_life_is_used_for_a_while(provider, monkeypatch, token, told, life):
+    now = began = time.time()
+    if isinstance(token, int):  # the seconds until it expires
+        token = jwt.encode({"sub": "alice", "exp": began + token}, SECRET, "HS256")
+    provider.answer = (200, {"access_token": token, **told})
+    monkeypatch.setattr(bearer.time, "time", lambda: now)
+    login = provider.login()
+    assert token_of(login) == token_of(login) == token
+    now = began + life * 0.7
+    token_of(login)
+    assert len(provider.asked) == 1
+    now = began + life
     token_of(login)
     assert len(provider.asked) == 2
 

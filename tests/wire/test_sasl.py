@@ -15,6 +15,7 @@ from headrace.wire.sasl.errors import SaslError
 from headrace.wire.sasl.logins import BearerLogin, Login, client_exchange
 from headrace.wire.sasl.scram import (
     ALGORITHMS,
+    FEWEST_ITERATIONS,
     ScramChallenge,
     ScramCredential,
     WrongProof,
@@ -55,7 +56,13 @@ def test_a_broker_that_does_not_know_the_password_itself_is_not_believed(scram, 
     ("challenge", "complaint"),
     [
         (b"r=other,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "does not belong to this login"),
-        (f"r={NONCE}x,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=0".encode(), "does not belong to this login"),
+        *(
+            (
+                f"r={NONCE}x,s=W22ZaJ0SNY7soEsUEjb6gQ==,i={count}".encode(),
+                f"asks for {count} SCRAM iterations",
+            )
+            for count in (-1, 0, 1, 4095, 1_000_001, 2_000_000_000)
+        ),
         (f"r={NONCE}x,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=many".encode(), "cannot be read"),
         (f"r={NONCE}x,s=!,i=4096".encode(), "cannot be read"),
         (b"e=unknown-user", "refused the login: unknown-user"),
@@ -66,6 +73,16 @@ def test_a_broker_that_does_not_know_the_password_itself_is_not_believed(scram, 
 def test_a_challenge_that_is_not_for_this_login_is_refused(scram, challenge, complaint):
     with pytest.raises(SaslError, match=complaint):
         scram.send(challenge)
+
+
+@pytest.mark.parametrize("mechanism", sorted(ALGORITHMS))
+@pytest.mark.parametrize("iterations", [4096, 8192, 16384, 100_000])
+def test_a_client_hashes_as_often_as_brokers_really_ask_for(mechanism, iterations):
+    credential = ScramCredential.of_password(mechanism, "pencil", SALT, iterations)
+    steps = client_exchange(Login(mechanism, "user", "pencil"))
+    challenge = ScramChallenge(mechanism, read_client_first(next(steps)), credential)
+    with pytest.raises(StopIteration):
+        steps.send(challenge.judge(steps.send(challenge.text.encode())))
 
 
 def test_a_name_with_the_signs_that_scram_uses_itself_is_escaped(monkeypatch):
@@ -101,8 +118,7 @@ names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 
 @given(mechanism=st.sampled_from(sorted(ALGORITHMS)), name=names, password=names, tried=names)
 def test_client_and_broker_agree_when_the_password_is_right_and_only_then(mechanism, name, password, tried):
-    # One round is enough to see both sides do the same; the number is the broker's to choose.
-    credential = ScramCredential.of_password(mechanism, password, SALT, 1)
+    credential = ScramCredential.of_password(mechanism, password, SALT, FEWEST_ITERATIONS)
     steps = client_exchange(Login(mechanism, name, tried))
     first = read_client_first(next(steps))
     assert first.username == name
@@ -144,14 +160,14 @@ def test_a_client_may_say_that_it_is_itself_and_name_extensions():
 
 @given(message=st.binary(max_size=200) | st.text(alphabet="cnrp=,abw", max_size=60).map(str.encode))
 def test_no_final_message_but_the_right_one_is_taken(message):
-    credential = ScramCredential.of_password("SCRAM-SHA-512", "pencil", SALT, 1)
+    credential = ScramCredential.of_password("SCRAM-SHA-512", "pencil", SALT, FEWEST_ITERATIONS)
     challenge = ScramChallenge("SCRAM-SHA-512", read_client_first(b"n,,n=user,r=abc"), credential)
     with pytest.raises(SaslError):
         challenge.judge(message)
 
 
 def test_a_proof_counts_for_its_own_challenge_only():
-    credential = ScramCredential.of_password("SCRAM-SHA-256", "pencil", SALT, 1)
+    credential = ScramCredential.of_password("SCRAM-SHA-256", "pencil", SALT, FEWEST_ITERATIONS)
     steps = client_exchange(Login("SCRAM-SHA-256", "user", "pencil"))
     first = read_client_first(next(steps))
     one, other = (ScramChallenge("SCRAM-SHA-256", first, credential) for _ in range(2))

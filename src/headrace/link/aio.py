@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import socket
 import ssl
 from typing import TypeVar, cast
 
 from headrace.clock import Clock
-from headrace.link.bearer import prepare
 from headrace.link.errors import BrokerUnavailable
-from headrace.link.opening import open_connection
+from headrace.link.opening import Offer, Steps, open_connection
 from headrace.link.settings import KafkaSettings
 from headrace.link.tls import Tls, context_of, not_trusted
 from headrace.link.tls_stream import TlsStream
@@ -21,6 +21,9 @@ from headrace.wire.frames import decode_reply, encode_request, reply_length, rep
 from headrace.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
+
+FRESH_FOR = 0.85
+"""The part of a session after which a new connection should take over, as in Kafka."""
 
 
 class _Handshake:
@@ -43,6 +46,15 @@ class _Handshake:
             self.done.set_exception(error)
 
 
+def _advance(steps: Steps, frame: memoryview | None) -> tuple[Request, int] | Offer:
+    """What to send next, or what the steps end with: a StopIteration cannot leave a thread."""
+    try:
+        return next(steps) if frame is None else steps.send(frame)
+    except StopIteration as done:
+        offer: Offer = done.value
+        return offer
+
+
 class AsyncConnection(asyncio.BufferedProtocol):
     """Make one with `connect`. Requests may overlap; the broker answers in order."""
 
@@ -56,6 +68,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._filled = 0
         self._transport: asyncio.Transport | None = None
         self._clock: Clock
+        self._fresh_until = math.inf
+        self._closes_when_answered = False
 
     @classmethod
     async def connect(
@@ -113,18 +127,23 @@ class AsyncConnection(asyncio.BufferedProtocol):
         await handshake.done
 
     async def _log_in(self, settings: KafkaSettings) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, prepare, settings.login)
+        """A step may hash a password or wait for an identity provider or Kerberos, so each runs in a thread, one at a time."""
+        loop = asyncio.get_running_loop()
+        begun = self._clock.monotonic()
         steps = open_connection(self.address, settings)
-        request, version = next(steps)
+        frame: memoryview | None = None
         try:
-            while True:
-                request, version = steps.send(
-                    await self._exchange(request, version, settings.request_timeout)
-                )
-        except StopIteration:
-            return
+            while not isinstance(step := await loop.run_in_executor(None, _advance, steps, frame), Offer):
+                frame = await self._exchange(*step, settings.request_timeout)
         except WireError as error:
             raise BrokerUnavailable(f"{self.address} sent what is no reply: {error}") from None
+        if step.session_ms > 0:
+            self._fresh_until = begun + step.session_ms / 1000 * FRESH_FOR
+
+    @property
+    def fresh(self) -> bool:
+        """Open, and its login not about to end: a request sent now will be answered. Ask before each request."""
+        return self.open and self._clock.monotonic() < self._fresh_until
 
     @property
     def open(self) -> bool:
@@ -133,6 +152,15 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+    def close_when_answered(self) -> None:
+        """Close once every request has its reply; send no more."""
+        self._closes_when_answered = True
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._closes_when_answered and not self._waiting:
+            self.close()
 
     async def call(self, request: Request[R], version: int, timeout: float = 30.0) -> R:
         """The reply to `request`. BrokerUnavailable when none comes."""
@@ -154,6 +182,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             raise BrokerUnavailable(f"{self.address} did not answer within {timeout:g} s") from None
         finally:
             self._waiting.pop(number, None)
+            self._close_if_done()
 
     # From the transport.
 

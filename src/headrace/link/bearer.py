@@ -1,6 +1,6 @@
 """Tokens for OAUTHBEARER: from an identity provider with a client's id and secret (RFC 6749, 4.4), or from a file.
 
-Asking for one waits for the network. On an event loop, call `prepare` in a thread before a connection is opened.
+Asking for one waits for the network: never do it on an event loop.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import threading
 import time
 import urllib.error
@@ -20,6 +21,8 @@ from headrace.wire.sasl.logins import BearerLogin
 
 RENEWED_AT = 0.8
 """The part of a token's life after which a new one is asked for."""
+LIFE_UNLESS_TOLD = 60.0
+"""Seconds that a token is used for when neither the identity provider nor the token says how long it is good."""
 _LARGEST_ANSWER = 1024 * 1024
 
 
@@ -31,12 +34,6 @@ class _Token:
 
 _tokens: dict[BearerLogin, _Token] = {}
 _asking = threading.Lock()
-
-
-def prepare(login: object) -> None:
-    """Have a token ready where the login needs one."""
-    if isinstance(login, BearerLogin):
-        token_of(login)
 
 
 def token_of(login: BearerLogin) -> str:
@@ -97,19 +94,33 @@ def _from_provider(login: BearerLogin) -> _Token:
     if not isinstance(text, str):
         raise BrokerUnavailable(f"the identity provider at {login.endpoint} answered without an access_token")
     _check_signed(text, login)
-    life = said.get("expires_in")
-    seconds = float(life) if isinstance(life, int | float) else 0.0
-    return _Token(text, time.time() + seconds * RENEWED_AT)
+    now = time.time()
+    life = _seconds(said.get("expires_in")) or _seconds(_part(text, 1).get("exp"), now) or LIFE_UNLESS_TOLD
+    return _Token(text, now + life * RENEWED_AT)
+
+
+def _seconds(value: object, since: float = 0.0) -> float | None:
+    """A time after `since`, as seconds from then; some providers write numbers as text."""
+    try:
+        seconds = float(value) - since if isinstance(value, int | float | str) else 0.0
+    except (ValueError, OverflowError):
+        return None
+    return seconds if seconds > 0 and math.isfinite(seconds) else None
+
+
+def _part(token: str, number: int) -> dict[str, object]:
+    """The header (0) or the claims (1) of a JWT; empty for a token of another kind."""
+    text = [*token.split("."), ""][number]
+    try:
+        said = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except (ValueError, binascii.Error):
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def _check_signed(token: str, login: BearerLogin) -> None:
     """An unsigned JWT proves nothing, and sending one would teach others to take it."""
-    head = token.partition(".")[0]
-    try:
-        header = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
-    except (ValueError, binascii.Error):
-        return  # A token of another kind, which the broker may understand.
-    if isinstance(header, dict) and str(header.get("alg", "")).lower() == "none":
+    if str(_part(token, 0).get("alg", "")).lower() == "none":
         raise SettingsError(
             f"The token from {login.endpoint} is not signed (its algorithm is none); have the identity provider sign it."
         )

@@ -6,7 +6,7 @@ Each function is a generator: it yields a request with its version and takes the
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headrace import __version__
 from headrace.link.settings import KafkaSettings
@@ -26,11 +26,13 @@ Steps = Generator[tuple[Request, int], Buffer, "Offer"]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a broker serves: versions by API key, finalized feature levels by name."""
+    """What a broker serves: versions by API key, finalized feature levels by name, a session of some length."""
 
     address: str
     versions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
+    session_ms: int = 0
+    """How long the login counts; 0 for as long as the connection lasts."""
 
     def version_of(self, request: type[Request]) -> int:
         """The newest version of a request that both sides speak."""
@@ -52,9 +54,10 @@ def open_connection(address: str, settings: KafkaSettings) -> Steps:
     """Agree on versions and log in where the settings ask for it."""
     offer = yield from _agree_on_versions(address)
     if settings.login is not None:
-        yield from _log_in(
+        session_ms = yield from _log_in(
             address, settings.login, settings.prefix, offer.version_of(SaslAuthenticateRequest)
         )
+        return replace(offer, session_ms=session_ms)
     return offer
 
 
@@ -88,7 +91,8 @@ def _exchange(address: str, login: AnyLogin) -> Generator[bytes, bytes]:
 
 def _log_in(
     address: str, login: AnyLogin, prefix: str, version: int
-) -> Generator[tuple[Request, int], Buffer]:
+) -> Generator[tuple[Request, int], Buffer, int]:
+    """Returns how long the login counts, in milliseconds; 0 without an end."""
     frame = yield SaslHandshakeRequest(login.mechanism), 1
     handshake = decode_reply(SaslHandshakeResponse, 1, frame)
     if handshake.error_code:
@@ -98,6 +102,7 @@ def _log_in(
             f"{', '.join(handshake.mechanisms) or 'nothing'}: set {prefix}sasl.mechanism.",
         )
     steps = _exchange(address, login)
+    session_ms = 0
     try:
         message = next(steps)
         while True:
@@ -109,9 +114,10 @@ def _log_in(
                     f"The broker at {address} refused the login of {login.username!r}: "
                     f"{reply.error_message or 'check user name and password'}",
                 )
+            session_ms = reply.session_lifetime_ms
             message = steps.send(bytes(reply.auth_bytes))
     except StopIteration:
-        return
+        return session_ms
     except SaslError as error:
         raise KafkaError(
             ErrorCode.SASL_AUTHENTICATION_FAILED,

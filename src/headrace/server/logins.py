@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -18,7 +17,7 @@ from headrace.server.security.offers import Users, login_settings, offer_of
 from headrace.server.security.principal_builder import PrincipalBuilder
 from headrace.server.security.principals import USER
 from headrace.server.security.scram import Stored, TokenLogin
-from headrace.server.security.tokens import TokenKeys
+from headrace.server.security.tokens import TokenCredentials, TokenKeys
 
 log = logging.getLogger("headrace")
 
@@ -91,26 +90,24 @@ class _ClusterUsers:
         self._clock = clock
         self._threads = threads
         secret = config.string("delegation.token.secret.key")
-        self._token_keys = TokenKeys(secret) if secret else None
+        self._credentials = TokenCredentials(TokenKeys(secret), threads) if secret else None
 
     def users(self) -> Users:
-        with_tokens = self._token_keys is not None
+        with_tokens = self._credentials is not None
         return Users(self._scram, self._clock, self._threads, self._token if with_tokens else None)
 
     def _scram(self, user: str, mechanism: str) -> Stored | None:
         return self._cluster.image.scram.get((user, mechanism))
 
     async def _token(self, token_id: str, mechanism: str) -> TokenLogin:
-        """It takes as long when there is no such token."""
-        assert self._token_keys is not None
-        loop = asyncio.get_running_loop()
-        credential = await loop.run_in_executor(
-            self._threads, self._token_keys.credential, token_id, mechanism
-        )
+        """A token that does not count costs no hash: anybody may ask for one, as often as they like."""
+        assert self._credentials is not None
         token = self._cluster.image.tokens.get(token_id)
-        if token is None:
-            return TokenLogin(credential, None, "there is no such delegation token")
-        if token.expired(self._clock.now_ms()):
-            return TokenLogin(credential, None, "the delegation token has expired")
+        if token is None or token.expired(self._clock.now_ms()):
+            problem = (
+                "there is no such delegation token" if token is None else "the delegation token has expired"
+            )
+            return TokenLogin(self._credentials.keys.decoy(token_id, mechanism), None, problem)
+        credential = await self._credentials.of(token_id, mechanism)
         owner = token.owner.removeprefix(USER)
         return TokenLogin(credential, Grant(owner, mechanism, token.expires_ms, by_token=True), "")

@@ -76,6 +76,24 @@ def exactly(opened, size):
     return data
 
 
+def test_a_bare_token_may_be_empty_and_nothing_else_may(secured, caplog):
+    cut = "a request of 0 bytes"
+    with WireClient(secured.secured) as client:
+        client.call(SaslHandshakeRequest("PLAIN"), 0)
+        client.socket.sendall(bytes(4))
+        assert client.is_closed_by_broker()
+        until(lambda: "its message cannot be used" in caplog.text)
+        assert cut not in caplog.text
+    for version in (None, 1):
+        caplog.clear()
+        with WireClient(secured.secured) as client:
+            if version is not None:
+                client.call(SaslHandshakeRequest("PLAIN"), version)
+            client.socket.sendall(bytes(4))
+            assert client.is_closed_by_broker()
+            assert cut in caplog.text
+
+
 def test_an_old_client_with_a_wrong_password_is_cut_off_without_a_word(secured):
     with WireClient(secured.secured) as client:
         client.call(SaslHandshakeRequest("PLAIN"), 0)

@@ -1,9 +1,12 @@
 """Delegation tokens: made, shown, renewed and ended as in Kafka, and good for a login over SCRAM."""
 
 import base64
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from headrace.server.security import tokens as tokens_module
+from headrace.server.security.tokens import TokenCredentials, TokenKeys
 from headrace.testing.clock import MovableClock
 from headrace.testing.wire import WireClient
 from headrace.wire.errors import ErrorCode
@@ -135,6 +138,50 @@ def test_a_token_needs_its_hmac_and_must_exist(broker):
     with WireClient(broker.secured) as client:
         # Without the extension a token's id is a user's name like any other.
         assert log_in(client, "SCRAM-SHA-256", user=token.token_id, password="x").error_code
+
+
+def test_strangers_cost_no_hash_and_a_token_costs_one(broker, clock, monkeypatch):
+    hashed = []
+
+    def credential(keys, *given):
+        hashed.append(given)
+        return real(keys, *given)
+
+    real = TokenKeys.credential
+    monkeypatch.setattr(TokenKeys, "credential", credential)
+    with As(broker, "alice") as alice:
+        token = alice.create()
+    strangers = {first_answer(broker, f"nobody-{number}") for number in range(20)}
+    assert len(strangers) == 20, "each is asked with a salt of its own"
+    assert strangers == {first_answer(broker, f"nobody-{number}") for number in range(20)}
+    assert hashed == []
+    asked = {first_answer(broker, token.token_id) for _ in range(5)}
+    with WireClient(broker.secured) as client:
+        assert log_in_with(client, token).error_code == 0
+    assert hashed == [(token.token_id, "SCRAM-SHA-256")]
+    clock.advance(3601)
+    assert {first_answer(broker, token.token_id)} == asked, "an expired token is asked as before"
+
+
+def first_answer(broker, token_id, mechanism="SCRAM-SHA-256"):
+    """(salt and iterations) that a login with a token is asked with."""
+    with WireClient(broker.secured) as client:
+        assert client.call(SaslHandshakeRequest(mechanism), 1).error_code == 0
+        first = f"n,,n={token_id},r=abc,tokenauth=true".encode()
+        reply = client.call(SaslAuthenticateRequest(first), 2)
+        return bytes(reply.auth_bytes).partition(b",")[2]
+
+
+async def test_only_so_many_credentials_are_kept(monkeypatch):
+    monkeypatch.setattr(tokens_module, "MOST_KEPT", 3)
+    keys = TokenKeys("the brokers' own")
+    with ThreadPoolExecutor(2) as threads:
+        credentials = TokenCredentials(keys, threads)
+        for number in range(5):
+            found = await credentials.of(f"id-{number}", "SCRAM-SHA-512")
+            assert found == keys.credential(f"id-{number}", "SCRAM-SHA-512")
+            assert found is await credentials.of(f"id-{number}", "SCRAM-SHA-512")
+        assert len(credentials._kept) == 3
 
 
 def test_owner_and_renewers_renew_and_end_a_token_and_nobody_else(broker, clock):

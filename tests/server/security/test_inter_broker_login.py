@@ -1,11 +1,19 @@
 """Whom a broker logs in as when it speaks to the others."""
 
+import threading
+
 import pytest
 
+from headrace.clock import SystemClock
+from headrace.link.aio import AsyncConnection
+from headrace.link.settings import KafkaSettings
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.security.between_brokers import between_brokers
+from headrace.wire.messages.metadata import MetadataRequest
+from headrace.wire.sasl import scram
 from headrace.wire.sasl.logins import BearerLogin, KerberosLogin, Login
+from tests.server.security.conftest import PASSWORD
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -52,3 +60,29 @@ def test_a_broker_that_does_not_know_who_it_is_does_not_start():
 
 def test_brokers_that_need_no_login_have_none():
     assert between_brokers(BrokerConfig.load({"listeners": "PLAINTEXT://:9092"}), "broker-1") is None
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_a_login_hashes_in_a_thread_and_never_on_the_loop(secured, monkeypatch, mechanism):
+    hashed_in = []
+
+    def salted_password(*given):
+        hashed_in.append(threading.get_ident())
+        return real(*given)
+
+    real = scram.salted_password
+    monkeypatch.setattr(scram, "salted_password", salted_password)
+    host, _, port = secured.secured.rpartition(":")
+    given = {
+        "bootstrap.servers": secured.secured,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": "alice",
+        "sasl.password": PASSWORD,
+    }
+    settings = KafkaSettings.of(given, "a test")
+    connection = await AsyncConnection.connect(host, int(port), b"test", SystemClock(), 60, settings=settings)
+    assert (await connection.call(MetadataRequest([]), 9)).brokers
+    connection.close()
+    assert len(hashed_in) == 1
+    assert threading.get_ident() not in hashed_in

@@ -5,11 +5,14 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 
 import aiokafka
 import kafka
 import pytest
 
+from headrace.clock import SystemClock
+from headrace.link.aio import AsyncConnection
 from headrace.server.identity import StartError
 from headrace.server.security.kerberos_rules import KerberosRules, NoRule
 from headrace.testing.wire import WireClient
@@ -17,6 +20,7 @@ from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.metadata import MetadataRequest
 from headrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from headrace.wire.messages.sasl_handshake import SaslHandshakeRequest
+from tests.server.security.test_before_the_login import exactly, is_served
 from tests.waiting import until
 
 REALM = "HEADRACE.TEST"
@@ -27,6 +31,7 @@ if shutil.which("krb5kdc", path="/usr/sbin:/usr/bin") is None:
     pytest.skip("install krb5-kdc, krb5-admin-server and krb5-user", allow_module_level=True)
 
 from headrace.link.blocking import Connection  # noqa: E402
+from headrace.link.kerberos import KerberosContext, client_exchange  # noqa: E402
 from headrace.link.settings import KafkaSettings  # noqa: E402
 from headrace.wire.errors import KafkaError  # noqa: E402
 
@@ -137,14 +142,18 @@ def port(broker):
     return broker.node.addresses["SASL_PLAINTEXT"][1]
 
 
-def connect(broker, **more):
+def settings_of_client(broker, **more):
     given = {
         "bootstrap.servers": f"{HOST}:{port(broker)}",
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.kerberos.service.name": "kafka",
         **more,
     }
-    return Connection(HOST, port(broker), KafkaSettings.of(given, "a test"))
+    return KafkaSettings.of(given, "a test")
+
+
+def connect(broker, **more):
+    return Connection(HOST, port(broker), settings_of_client(broker, **more))
 
 
 async def principals(node):
@@ -159,6 +168,42 @@ def test_our_own_connection_shows_the_ticket_of_the_cache_and_that_of_a_keytab(b
     with connect(broker, **{"sasl.jaas.config": login}) as connection:
         assert connection.call(MetadataRequest([])).brokers
         assert "User:bob" in broker.run(principals)
+
+
+def test_an_old_client_sends_its_tokens_bare_and_one_of_them_is_empty(broker):
+    with WireClient(f"127.0.0.1:{port(broker)}") as client:
+        assert client.call(SaslHandshakeRequest("GSSAPI"), 0).error_code == 0
+        sent = []
+        steps = client_exchange(settings_of_client(broker).login, HOST)
+        message = next(steps)
+        while True:
+            sent.append(message)
+            client.socket.sendall(len(message).to_bytes(4, "big") + message)
+            try:
+                message = steps.send(exactly(client.socket, int.from_bytes(exactly(client.socket, 4), "big")))
+            except StopIteration:
+                break
+        assert b"" in sent
+        assert is_served(client)
+        client.socket.sendall(bytes(4))
+        assert client.is_closed_by_broker(), "requests are never empty"
+
+
+async def test_a_connection_on_a_loop_asks_for_its_ticket_in_a_thread(broker, monkeypatch):
+    stepped_in = []
+
+    def step(context, token):
+        stepped_in.append(threading.get_ident())
+        return real(context, token)
+
+    real = KerberosContext.step
+    monkeypatch.setattr(KerberosContext, "step", step)
+    given = settings_of_client(broker)
+    connection = await AsyncConnection.connect(HOST, port(broker), b"test", SystemClock(), 60, settings=given)
+    assert (await connection.call(MetadataRequest([]), 9)).brokers
+    connection.close()
+    assert stepped_in
+    assert threading.get_ident() not in stepped_in
 
 
 def test_kafka_python_and_aiokafka_show_their_tickets(broker):

@@ -36,6 +36,8 @@ class Provider:
 
     def __init__(self):
         self.keys = {}
+        self.others = []
+        self.answer = None
         self.asked = 0
         self.add_key("first")
         provider = self
@@ -43,6 +45,9 @@ class Provider:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 provider.asked += 1
+                if provider.answer is not None:
+                    self.wfile.write(provider.answer)
+                    return
                 body = provider.published().encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
@@ -73,7 +78,7 @@ class Provider:
         self.keys[name] = private or rsa.generate_private_key(65537, 2048)
 
     def published(self):
-        entries = [{"kty": "oct", "kid": "shared", "k": "c2VjcmV0"}]
+        entries = [{"kty": "oct", "kid": "shared", "k": "c2VjcmV0"}, *self.others]
         for name, key in self.keys.items():
             algorithm = RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else ECAlgorithm
             entries.append({**json.loads(algorithm.to_jwk(key.public_key())), "kid": name, "use": "sig"})
@@ -246,6 +251,65 @@ def test_a_broker_starts_without_its_identity_provider_and_lets_clients_in_when_
     broker = make_secured(oauth_settings(provider.url), clock=clock)
     assert show(broker, provider.token()).error_message == REFUSED
     provider.open()
+    clock.advance(11)
+    assert show(broker, provider.token(now=clock.now_ms() / 1000)).error_code == 0
+    provider.close()
+
+
+UNUSUAL_KEYS = [
+    {"kty": "RSA", "kid": "no numbers"},
+    {"kty": "RSA", "kid": "numbers", "n": 5, "e": 7},
+    {"kty": "EC", "kid": "secp-nothing", "crv": "P-1", "x": "AA", "y": "AA"},
+    {"kty": "EC", "kid": "not on its curve", "crv": "P-256", "x": "A" * 43, "y": "B" * 43},
+    {"kty": "OKP", "kid": "short", "crv": "Ed25519", "x": "AA"},
+    {"kty": "AKP", "kid": "later", "alg": "ML-DSA-44", "pub": "AA"},
+    {"kty": ["RSA"], "kid": "a list"},
+    {"kid": "nothing"},
+]
+
+
+def test_a_key_that_cannot_be_used_is_named_once_and_the_others_count(make_secured, caplog):
+    provider, clock = Provider(), MovableClock()
+    provider.others = [*UNUSUAL_KEYS, None, 7, "text"]
+    broker = make_secured(oauth_settings(provider.url), clock=clock)
+    assert show(broker, provider.token()).error_code == 0
+    clock.advance(3601)
+    provider.add_key("second")
+    assert show(broker, provider.token("second", now=clock.now_ms() / 1000)).error_code == 0
+    assert provider.asked >= 2
+    for key in UNUSUAL_KEYS:
+        named = [each for each in caplog.messages if f"Key {key['kid']!r} of type {key.get('kty')}" in each]
+        assert len(named) == 1, key
+    provider.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'HTTP/1.0 200 OK\r\n\r\n{"keys": 5}',
+        b'HTTP/1.0 200 OK\r\n\r\n{"keys": {}}',
+        b"HTTP/1.0 200 OK\r\n\r\n5",
+        b"HTTP/1.0 200 OK\r\n\r\n" + b"[" * 100_000,
+        b'HTTP/1.0 200 OK\r\n\r\n{"keys": [{"kty": "RSA", "kid": "a"}]}',
+        b"HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nfew",
+        b"what is this\r\n\r\n",
+        b"",
+    ],
+    ids=lambda answer: answer[-12:].decode(),
+)
+def test_whatever_the_endpoint_answers_is_a_failed_fetch_with_a_pause_after_it(make_secured, caplog, answer):
+    provider, clock = Provider(), MovableClock()
+    provider.answer = answer
+    broker = make_secured(
+        oauth_settings(provider.url, **{"sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "10000"}),
+        clock=clock,
+    )
+    for _ in range(3):
+        assert show(broker, provider.token()).error_message == REFUSED
+    assert provider.asked == 1, "it is not asked again before the pause is over"
+    assert sum("The keys for OAUTHBEARER at" in each for each in caplog.messages) == 1
+    assert "failed inside the broker" not in caplog.text
+    provider.answer = None
     clock.advance(11)
     assert show(broker, provider.token(now=clock.now_ms() / 1000)).error_code == 0
     provider.close()

@@ -63,7 +63,7 @@ class Peers:
     ) -> R:
         """Send a request over the shared connection, opening it if necessary. `timeout` defaults to `request_timeout`."""
         connection = self._connections.get(broker_id)
-        if connection is None or not connection.open:
+        if connection is None or not connection.fresh:
             connection = await self._share(broker_id)
         return await connection.call(request, version, self._request_timeout if timeout is None else timeout)
 
@@ -78,6 +78,9 @@ class Peers:
     def _made(self, broker_id: int, made: asyncio.Task[AsyncConnection]) -> None:
         self._making.pop(broker_id, None)
         if not made.cancelled() and made.exception() is None:
+            before = self._connections.get(broker_id)
+            if before is not None:
+                before.close_when_answered()
             self._connections[broker_id] = made.result()
 
     def close(self) -> None:

@@ -122,6 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         "last_active",
         "login",
         "max_frame",
+        "min_frame",
         "muted",
         "peer_certificate",
         "peer_host",
@@ -156,6 +157,8 @@ class Connection(asyncio.BufferedProtocol):
         """None where nobody has to log in."""
         self.serve: Callable[[Connection, memoryview], None] = listener.dispatch
         """Serves each frame. A connection that has to log in first has another one until it has done so."""
+        self.min_frame = 1
+        """0 while the frames are a login's bare messages, which may be empty."""
         self.max_frame = listener.max_request_bytes
         self.peer_host = ""
         self.peer_certificate: bytes | None = None
@@ -291,7 +294,7 @@ class Connection(asyncio.BufferedProtocol):
             if available < 4:
                 break
             size = frame_length(inbox.view, start)
-            if size <= 0 or size > self.max_frame:
+            if size < self.min_frame or size > self.max_frame:
                 self._refuse_length(size)
                 return
             if available < 4 + size:
@@ -319,7 +322,7 @@ class Connection(asyncio.BufferedProtocol):
             self.muted = True
             self._listener.refuse(self, _TLS_TO_PLAINTEXT)
         else:
-            self.cut(f"a request of {size} bytes, allowed are 1 to {self.max_frame}")
+            self.cut(f"a request of {size} bytes, allowed are {self.min_frame} to {self.max_frame}")
 
     def _make_room(self, needed: int) -> None:
         """Leave free space at the end of the buffer, or stop reading until some frames are served."""

@@ -14,7 +14,16 @@ from enum import Enum, auto
 from headrace.clock import Clock, Timer
 from headrace.server.config.listeners import Listener
 from headrace.server.net.connection import FAILED_INSIDE, Connection
-from headrace.server.security.login import HANDSHAKE_KEY, Answer, ClientLogin, Done, Failed, PassOn, Reaction
+from headrace.server.security.login import (
+    HANDSHAKE_KEY,
+    Answer,
+    ClientLogin,
+    Done,
+    Failed,
+    LoginState,
+    PassOn,
+    Reaction,
+)
 from headrace.server.security.login_journal import LoginJournal
 from headrace.server.security.mechanisms import Grant, Offer
 from headrace.server.security.principal_builder import AuthenticationContext, PrincipalBuilder, principal_of
@@ -164,6 +173,7 @@ class ConnectionLogin:
             self._connection.unmute()
 
     def _act(self, reaction: Reaction) -> None:
+        self._connection.min_frame = 0 if self._exchange.state is LoginState.BARE else 1
         if isinstance(reaction, Answer):
             self._connection.replies.send(reaction.frame)
         elif isinstance(reaction, Done):

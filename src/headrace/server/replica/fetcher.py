@@ -138,10 +138,7 @@ class ReplicaFetcher:
         while True:
             connection: AsyncConnection | None = None
             try:
-                connection = await self._peers.connect(
-                    self._leader_id, receive_buffer=self._settings.receive_buffer_bytes
-                )
-                self._start_session_over()
+                connection = await self._connect()
                 while True:
                     if not self._partitions:
                         self._work.clear()
@@ -149,6 +146,10 @@ class ReplicaFetcher:
                     while (wait := self._nothing_to_ask_for()) > 0:
                         # Not longer than a long poll: a partition newly followed should not wait for the others.
                         await self._clock.sleep(min(wait, self._settings.max_wait_ms / 1000))
+                    if not connection.fresh:
+                        # Its login ends soon, and the leader would close it with a fetch under way.
+                        connection.close()
+                        connection = await self._connect()
                     await self._fetch(connection)
             except OSError as error:
                 log.info("following broker %d: %s", self._leader_id, error)
@@ -158,6 +159,13 @@ class ReplicaFetcher:
                 if connection is not None:
                     connection.close()
             await self._clock.sleep(min(backoff, 0.1) if self._partitions else backoff)
+
+    async def _connect(self) -> AsyncConnection:
+        connection = await self._peers.connect(
+            self._leader_id, receive_buffer=self._settings.receive_buffer_bytes
+        )
+        self._start_session_over()
+        return connection
 
     def _start_session_over(self) -> None:
         self._session_broker_epoch = self._broker_epoch()

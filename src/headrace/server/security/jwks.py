@@ -42,12 +42,22 @@ class EndpointSettings:
     timeout: float
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedKeys:
+    keys: Mapping[str, PyJWK]
+    """Signing keys by id."""
+    unusable: frozenset[tuple[str, str]]
+    """(id, type) of those that cannot be used here."""
+
+
 class KeySet:
     def __init__(self, settings: EndpointSettings, threads: Executor, clock: Clock) -> None:
         self._settings = settings
         self._threads = threads
         self._clock = clock
         self._keys: Mapping[str, PyJWK] = {}
+        self._unusable: frozenset[tuple[str, str]] = frozenset()
+        """Those that the log has named."""
         self._fetched_at: float | None = None
         self._next_try = 0.0
         self._failures = 0
@@ -56,12 +66,10 @@ class KeySet:
 
     async def key(self, key_id: str | None) -> PyJWK:
         """The key of this id, or the only one there is. KeyUnavailable with the reason."""
-        if self._is_due() and not self._keys:
-            await self._fetch()
         found = self._find(key_id)
         if found is None:
             if self._may_try():
-                await self._fetch()  # Perhaps the provider has a new key.
+                await self._fetch()  # Perhaps the provider has a new key; at first it has only such.
             found = self._find(key_id)
         elif self._is_due() and self._may_try() and self._fetching is None:
             self._begin()  # The key counts meanwhile.
@@ -102,10 +110,12 @@ class KeySet:
     async def _fetch_once(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            self._keys = await loop.run_in_executor(self._threads, load_keys, self._settings)
-        except (OSError, ValueError) as error:
+            loaded = await loop.run_in_executor(self._threads, load_keys, self._settings)
+        except Exception as error:  # Whatever the endpoint did, the keys could not be fetched.
             self._failed(error)
         else:
+            self._keys = loaded.keys
+            self._name_unusable(loaded.unusable)
             if self._problem:
                 log.info("The keys at %s can be fetched again.", self._settings.url)
             self._fetched_at = self._clock.monotonic()
@@ -115,8 +125,20 @@ class KeySet:
         finally:
             self._fetching = None
 
+    def _name_unusable(self, unusable: frozenset[tuple[str, str]]) -> None:
+        for key_id, kind in sorted(unusable - self._unusable):
+            log.warning(
+                "Key %r of type %s at %s cannot be used here, and neither can tokens signed with it; the others count.",
+                key_id,
+                kind,
+                self._settings.url,
+            )
+        self._unusable |= unusable
+
     def _failed(self, error: Exception) -> None:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        reason = (
+            getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error) or repr(error)
+        )
         if not self._problem:
             log.warning(
                 "The keys for OAUTHBEARER at %s cannot be fetched: %s. %s Check sasl.oauthbearer.jwks.endpoint.url and the "
@@ -133,10 +155,9 @@ class KeySet:
         self._next_try = self._clock.monotonic() + wait
 
 
-def load_keys(settings: EndpointSettings) -> Mapping[str, PyJWK]:
-    """Signing keys by id. OSError when they cannot be read, ValueError when they are none."""
+def load_keys(settings: EndpointSettings) -> LoadedKeys:
+    """What the endpoint has now. Any exception when it cannot be had; ValueError when it has no keys."""
     from jwt import PyJWK
-    from jwt.exceptions import PyJWKError
 
     request = urllib.request.Request(settings.url, headers={"Accept": "application/json"})
     with urllib.request.urlopen(request, timeout=settings.timeout) as answer:
@@ -147,14 +168,21 @@ def load_keys(settings: EndpointSettings) -> Mapping[str, PyJWK]:
         entries = json.loads(text)["keys"]
     except (ValueError, KeyError, TypeError):
         raise ValueError("the answer is no JWK set") from None
+    if not isinstance(entries, list):
+        raise ValueError("the answer is no JWK set")
     keys: dict[str, PyJWK] = {}
+    unusable: set[tuple[str, str]] = set()
     for number, entry in enumerate(entries):
         if not isinstance(entry, dict) or entry.get("kty") == "oct" or entry.get("use", "sig") != "sig":
             continue  # A shared secret, or a key to encrypt with.
+        key_id = str(entry.get("kid", number))
         try:
-            keys[str(entry.get("kid", number))] = PyJWK(entry)
-        except PyJWKError:
-            continue  # Of a kind that is not known here.
+            keys[key_id] = PyJWK(entry)
+        except Exception:  # PyJWT lets through whatever its libraries raise for a key they do not take.
+            unusable.add((key_id[:100], str(entry.get("kty"))[:100]))
     if not keys:
-        raise ValueError("the answer has no key to verify signatures with")
-    return keys
+        shown = ", ".join(f"{key_id!r} of type {kind}" for key_id, kind in sorted(unusable)[:5])
+        raise ValueError(
+            "the answer has no key to verify signatures with" + (f"; {shown} cannot be used" if shown else "")
+        )
+    return LoadedKeys(keys, frozenset(unusable))

@@ -21,6 +21,9 @@ ALGORITHMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 FEWEST_ITERATIONS = 4096
 MOST_ITERATIONS = 16384
 """Kafka's bounds for the credentials a broker keeps."""
+MOST_ITERATIONS_ASKED = 1_000_000
+"""What a client hashes at most. Other brokers may keep credentials with more iterations than Kafka's; this many take about a second,
+and a broker that asks for a billion would only keep the client busy."""
 NO_BINDING = "n,,"
 """The header of a client that asks for no channel binding and is nobody but itself."""
 
@@ -103,8 +106,14 @@ def _challenge(text: str, nonce: str) -> tuple[bytes, int, str]:
     except (KeyError, ValueError, binascii.Error):
         raise SaslError("the broker's SCRAM challenge cannot be read") from None
     both = attributes.get("r", "")
-    if not both.startswith(nonce) or iterations < 1:
+    if not both.startswith(nonce):
         raise SaslError("the broker's SCRAM challenge does not belong to this login")
+    if not FEWEST_ITERATIONS <= iterations <= MOST_ITERATIONS_ASKED:
+        # Few iterations would make it cheap to guess the password from the client's proof.
+        raise SaslError(
+            f"the broker asks for {iterations} SCRAM iterations, allowed are {FEWEST_ITERATIONS} to {MOST_ITERATIONS_ASKED}; "
+            "set the user's password anew with a number in between"
+        )
     return salt, iterations, both
 
 
