@@ -122,7 +122,7 @@ class SecuredCluster:
             done.result()
         for port in self.ports.values():
             here = AdminClient({**self.librdkafka(Login(ADMIN)), "bootstrap.servers": f"127.0.0.1:{port}"})
-            until(lambda here=here: _led(here, topics, partitions), f"port {port} knows {topics}", 60)  # type: ignore[misc]
+            until(lambda here=here: _led(here, topics, partitions), f"port {port} knows {topics}", 60)
 
     def _headrace(self, *arguments: str, stdin: str) -> None:
         command = [_program(), *arguments]
