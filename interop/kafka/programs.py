@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,11 +29,22 @@ class Program:
     compressions: tuple[str, ...] = EVERY_COMPRESSION
     null_headers: bool = True
 
-    def run(self, *arguments: str, stdin: str | None = None, release: str = "", limit: float = 90) -> str:
-        """Runs it and returns its output; `release` makes it speak the protocol of that Kafka release."""
+    def run(
+        self,
+        *arguments: str,
+        stdin: str | None = None,
+        release: str = "",
+        env: Mapping[str, str] | None = None,
+        limit: float = 90,
+    ) -> str:
+        """Runs it and returns its output; `release` makes it speak the protocol of that Kafka release, `env` says
+        how to log in.
+        """
         __tracebackhide__ = True
-        env = {"MAX_KAFKA_VERSION": release} if release else {}
-        return finish([*_command(self.name), *arguments], stdin=stdin, env=env, limit=limit)
+        own = {"MAX_KAFKA_VERSION": release} if release else {}
+        return finish(
+            [*_command(self.name), *arguments], stdin=stdin, env={**own, **(env or {})}, limit=limit
+        )
 
     def start(self, *arguments: str, errors: Path) -> subprocess.Popen[str]:
         """Starts it and returns at once; its output is the caller's to read, its standard error goes to a file."""
@@ -59,15 +70,22 @@ class Program:
         records: Iterable[Record],
         compression: str = "none",
         release: str = "",
+        env: Mapping[str, str] | None = None,
     ) -> None:
         lines = "".join(json.dumps(record.to_json()) + "\n" for record in records)
-        self.run("write", bootstrap, topic, compression, stdin=lines, release=release)
+        self.run("write", bootstrap, topic, compression, stdin=lines, release=release, env=env)
 
-    def read(self, bootstrap: str, topics: Iterable[str], release: str = "") -> dict[str, list[Record]]:
+    def read(
+        self,
+        bootstrap: str,
+        topics: Iterable[str],
+        release: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> dict[str, list[Record]]:
         """The records of each topic, by partition and offset."""
         topics = list(topics)
         found: dict[str, list[Record]] = {topic: [] for topic in topics}
-        for line in self.run("read", bootstrap, *topics, release=release).splitlines():
+        for line in self.run("read", bootstrap, *topics, release=release, env=env).splitlines():
             topic, record = from_json(json.loads(line))
             found[topic].append(record)
         return {topic: in_order(records) for topic, records in found.items()}

@@ -141,3 +141,6 @@ def test_two_commands_make_an_encrypted_broker_with_logins(tmp_path, start):
         "conf/admin.properties",
     )
     assert (code, out) == (0, "Created topic orders.\n"), err
+    broker.terminate()
+    broker.wait(60)
+    assert "without effect" not in broker.stderr.read(), "every setting that init writes acts"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -14,7 +15,7 @@ func admin(bootstrap string, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := sarama.NewClusterAdmin([]string{bootstrap}, config)
+	client, err := sarama.NewClusterAdmin(strings.Split(bootstrap, ","), config)
 	if err != nil {
 		return err
 	}

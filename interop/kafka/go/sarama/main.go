@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -53,7 +54,7 @@ func write(bootstrap string, args []string) error {
 	config.Producer.Compression = codecs[compression]
 	config.Producer.MaxMessageBytes = 8 << 20
 	config.Producer.Partitioner = sarama.NewManualPartitioner
-	producer, err := sarama.NewSyncProducer([]string{bootstrap}, config)
+	producer, err := sarama.NewSyncProducer(strings.Split(bootstrap, ","), config)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func read(bootstrap string, topics []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := sarama.NewClient([]string{bootstrap}, config)
+	client, err := sarama.NewClient(strings.Split(bootstrap, ","), config)
 	if err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func offsets(bootstrap string, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := sarama.NewClient([]string{bootstrap}, config)
+	client, err := sarama.NewClient(strings.Split(bootstrap, ","), config)
 	if err != nil {
 		return err
 	}

@@ -183,9 +183,7 @@ def _server_settings(
         f"listener.name.sasl_ssl.{_MECHANISM.lower()}.sasl.jaas.config={_SCRAM} required "
         f'username="{_BROKERS}" password="{for_brokers}";',
         "",
-        "ssl.keystore.type=PEM",
         f"ssl.keystore.location={broker}",
-        "ssl.truststore.type=PEM",
         f"ssl.truststore.location={authority}",
         "",
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
