@@ -79,8 +79,8 @@ def test_pem_text_with_an_encrypted_key(certificates, lines):
     assert handshake(found.context, certificates)
 
 
-@pytest.mark.parametrize("kind", ["PKCS12", "JKS", "PEM"])
-def test_a_pkcs12_file_whatever_its_type_is_said_to_be(certificates, tmp_path, kind):
+@pytest.mark.parametrize("kind", ["PKCS12", "pkcs12", "JKS"])
+def test_a_pkcs12_file_under_its_own_name_and_that_of_kafkas_default(certificates, tmp_path, kind):
     store = pkcs12_of(certificates.broker, "hush", tmp_path / "broker.p12")
     found = tls(ssl_keystore_location=store, ssl_keystore_password="hush", ssl_keystore_type=kind)
     assert handshake(found.context, certificates)
@@ -118,6 +118,14 @@ def refusal(**settings) -> str:
     assert "\n" not in sentence
     assert "hush" not in sentence
     return sentence
+
+
+def test_a_file_of_another_kind_than_its_type_says_is_refused(certificates):
+    sentence = refusal(ssl_keystore_location=certificates.broker, ssl_keystore_type="PKCS12")
+    assert f"ssl.keystore.type is PKCS12, but {certificates.broker} holds PEM" in sentence
+    assert "it is PEM or PKCS12" in refusal(
+        ssl_keystore_location=certificates.broker, ssl_keystore_type="BKS"
+    )
 
 
 def test_a_jks_file_is_refused_with_the_command_that_converts_it(tmp_path):

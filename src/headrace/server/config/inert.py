@@ -35,10 +35,6 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "replication.quota.window.num",
         "replication.quota.window.size.seconds",
     ),
-    "a key or trust store is read as what its file holds, PEM or PKCS12": (
-        "ssl.keystore.type",
-        "ssl.truststore.type",
-    ),
     NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
     "the Kerberos library renews tickets from the keytab by itself": (
         "sasl.kerberos.kinit.cmd",
