@@ -189,6 +189,8 @@ async def run(steps: list[Step], ends: set[int]) -> tuple[list[Any], list[Any], 
     await harness.start()
     driver = Driver(harness)
     for number, (name, arguments) in enumerate(steps):
+        if name == "wait":
+            await harness.settle()  # Time passes between rounds, not in one.
         driver.take(name, arguments)
         if number in ends:
             await harness.settle()
