@@ -315,6 +315,35 @@ def test_a_client_that_leaves_while_it_is_muted_leaves_nothing_behind(make_broke
     until(lambda: broker.run(timers) <= before)
 
 
+async def holds(node):
+    """What keeps a throttled connection muted, one after the other, on a real connection."""
+    (connection,) = node.acceptors.connections
+    seen = []
+    connection.mute()
+    connection.throttle(10)
+    connection.throttle(5)
+    node.clock.advance(6)
+    seen.append(connection.muted)
+    connection.unmute()
+    seen.append(connection.muted)
+    connection.mute()
+    node.clock.advance(5)
+    seen.append(connection.muted)
+    connection.unmute()
+    seen.append(connection.muted)
+    return seen
+
+
+def test_a_connection_is_muted_until_its_request_is_answered_and_its_longest_throttle_is_over(
+    make_broker, client
+):
+    broker = make_broker()
+    open_ = client(broker)
+    open_.call(ApiVersionsRequest("a", "1"), 3)
+    assert broker.run(holds) == [True, True, True, False]
+    assert open_.call(ApiVersionsRequest("a", "1"), 3).error_code == 0
+
+
 def test_a_broker_that_stops_does_not_wait_for_throttled_clients(make_broker, client):
     broker = make_broker()
     topic = broker.create_topic()
