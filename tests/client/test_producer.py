@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client import (
     AsyncProducer,
@@ -374,3 +375,25 @@ def test_a_topic_that_can_never_be_is_refused_at_once(bootstrap: str) -> None:
 def test_an_asyncio_producer_is_made_inside_its_loop() -> None:
     with pytest.raises(ConfigError, match="inside the event loop"):
         AsyncProducer("127.0.0.1:1")
+
+
+def test_a_fatal_error_that_is_told_while_closing_does_not_escape(bootstrap: str) -> None:
+    producer = Producer(bootstrap)
+    real = producer.librdkafka
+
+    class Telling:
+        """librdkafka, which tells of a fatal error in whichever call comes next."""
+
+        told = False
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(real, name)
+
+        def flush(self, timeout: float) -> int:
+            if not self.told:
+                self.told = True
+                raise KafkaException(KafkaError(KafkaError._FENCED, "fenced", True))
+            return int(real.flush(timeout))
+
+    producer.librdkafka = Telling()  # type: ignore[assignment]
+    producer.close()

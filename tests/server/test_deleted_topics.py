@@ -81,6 +81,8 @@ def test_a_topic_that_was_deleted_and_created_again_keeps_its_new_records(tmp_pa
         away.kill()
         away.start()
         until(lambda: folders(away.data, "again") == ["again-0"])
+        admin = AdminClient({"bootstrap.servers": stayed.bootstrap})
+        until(lambda: 2 in admin.list_topics("again", timeout=30).topics["again"].partitions[0].isrs)
         stayed.kill()
         assert read_one(away.bootstrap, "again") == b"new"
 

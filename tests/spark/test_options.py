@@ -140,7 +140,7 @@ def test_a_login_is_taken_from_jaas_as_java_users_write_it():
         ({"security_protocol": "TELNET"}, "PLAINTEXT, SSL"),
         ({"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "NTLM"}, "kafka.sasl.mechanism is NTLM"),
         ({"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}, "SASL needs a user"),
-        ({"security_protocol": "SSL", "ssl_truststore_location": "/trust.jks"}, "give PEM files"),
+        ({"security_protocol": "SSL", "ssl_truststore_location": "/trust.jks"}, "keytool -importkeystore"),
         ({"security_protocol": "SSL", "ssl_keystore_key": "k"}, "belong together"),
     ],
 )

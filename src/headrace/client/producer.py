@@ -157,7 +157,7 @@ class ProducerCore(Generic[K, V]):
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until every record sent so far is acknowledged or has failed."""
-        left = self.librdkafka.flush(-1 if timeout is None else timeout)
+        left = self._wait_for_all(-1 if timeout is None else timeout)
         if left:
             raise DeliveryError(
                 f"{left} records were still unacknowledged after {timeout:g} s; they may or may not be "
@@ -165,6 +165,16 @@ class ProducerCore(Generic[K, V]):
                 KafkaError._TIMED_OUT,
                 retriable=True,
             )
+
+    def _wait_for_all(self, timeout: float) -> int:
+        """How many records are still under way. librdkafka tells of a fatal error, such as being fenced, in whichever call
+        comes next; the records fail by themselves."""
+        try:
+            return self.librdkafka.flush(timeout)
+        except KafkaException as error:
+            if not kafka_error(error).fatal():
+                raise
+            return self.librdkafka.flush(timeout)
 
     def close(self, timeout: float | None = None) -> None:
         """Wait for what is under way; what is not acknowledged after ``timeout`` seconds fails, and this raises."""
@@ -183,7 +193,7 @@ class ProducerCore(Generic[K, V]):
             if threading.current_thread() is not self._poller:
                 self._poller.join()
             # For records that a thread handed over just before; later ones find the producer closed.
-            self.librdkafka.flush(patience)
+            self._wait_for_all(patience)
 
     def abandon(self) -> None:
         """Close without waiting; what is not acknowledged fails."""
