@@ -44,11 +44,11 @@ servers:
 		DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server mariadb-server-core \
 		$$(command -v java >/dev/null || apt-cache search --names-only '^openjdk-(17|21)-jre-headless$$' | cut -d' ' -f1 | head -1); } \
 		>/dev/null
-	@test -x /usr/sbin/krb5kdc || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
+	@test -x /usr/sbin/krb5kdc || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends \
-		krb5-kdc krb5-admin-server krb5-user libkrb5-dev gcc >/dev/null
+		krb5-kdc krb5-admin-server krb5-user libkrb5-dev gcc; } >/dev/null
 	@$(BIN)/python -c 'import gssapi' 2>/dev/null || ! command -v krb5-config >/dev/null || \
-		$(UV) install -q 'gssapi>=1.8' || echo "gssapi cannot be built here: the tests of Kerberos are skipped"
+		$(UV) install -q 'gssapi>=1.8' || echo "gssapi cannot be built here: the tests of Kerberos will fail"
 
 run: $(VENV)/.base
 	@$(BIN)/headrace up $(ARGS)

@@ -1,6 +1,7 @@
 """GSSAPI with a real key distribution centre: Debian's, in a directory of the test's own."""
 
 import asyncio
+import importlib.util
 import os
 import shutil
 import socket
@@ -26,9 +27,12 @@ from tests.waiting import until
 REALM = "HEADRACE.TEST"
 HOST = "localhost"
 
-pytest.importorskip("gssapi", reason="install the extra kerberos (gssapi), with Debian's libkrb5-dev")
-if shutil.which("krb5kdc", path="/usr/sbin:/usr/bin") is None:
-    pytest.skip("install krb5-kdc, krb5-admin-server and krb5-user", allow_module_level=True)
+if importlib.util.find_spec("gssapi") is None or shutil.which("krb5kdc", path="/usr/sbin:/usr/bin") is None:
+    pytest.fail(
+        "The tests of Kerberos need Debian's krb5-kdc, krb5-admin-server, krb5-user, libkrb5-dev and gcc: install them, "
+        "then run make setup, which builds gssapi.",
+        pytrace=False,
+    )
 
 from headrace.link.blocking import Connection  # noqa: E402
 from headrace.link.kerberos import KerberosContext, client_exchange  # noqa: E402
