@@ -1,5 +1,6 @@
 """End-to-end latency at 1,000 records a second, with nothing else going on."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from bench.rows import Bar, Row, Sample
@@ -26,19 +27,24 @@ def latency_rows(prefix: str, where: str) -> list[Row]:
 
 
 def run(session: Session) -> list[Row]:
-    rows = latency_rows("latency", "alone")
     with session.running(session.kafka_systems(), "latency") as running:
-        for broker in running.values():
-            broker.create("latency")
-        session.compare(running, rows, partial(_latency, session.seconds(8)), rounds=session.rounds(5))
+        return compare_latency(session, running, "latency", "alone")
+
+
+def compare_latency(session: Session, running: Mapping[str, Running], prefix: str, where: str) -> list[Row]:
+    """Both rows of one situation, measured; `prefix` is the topic's name, too."""
+    rows = latency_rows(prefix, where)
+    for broker in running.values():
+        broker.create(prefix)
+    session.compare(running, rows, partial(_latency, prefix, session.seconds(8)), rounds=session.rounds(5))
     return rows
 
 
-def _latency(seconds: int, broker: Running) -> dict[str, Sample]:
+def _latency(prefix: str, seconds: int, broker: Running) -> dict[str, Sample]:
     with broker.metered() as usage:
-        answer = broker.load("latency", topic="latency", rate=1000, seconds=seconds, warm_up=1)
+        answer = broker.load("latency", topic=prefix, rate=1000, seconds=seconds, warm_up=1)
     cpu = usage.cpu_seconds * 1e4 / answer["records"]
     return {
-        "latency-p50": Sample(answer["p50_ms"], cpu, usage.rss_mb),
-        "latency-p99": Sample(answer["p99_ms"], cpu, usage.rss_mb),
+        f"{prefix}-p50": Sample(answer["p50_ms"], cpu, usage.rss_mb),
+        f"{prefix}-p99": Sample(answer["p99_ms"], cpu, usage.rss_mb),
     }

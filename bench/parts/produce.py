@@ -39,13 +39,13 @@ def run(session: Session) -> list[Row]:
                 bars=[Bar(1.3, "at least")],
             )
             records = session.size(full * times, 20_000)
-            measure = partial(_produce, load, row.id, size, partitions, records)
+            measure = partial(produce, load, row.id, size, partitions, records)
             session.compare(running, [row], measure, rounds=session.rounds(5))
             rows.append(row)
     return rows
 
 
-def _produce(
+def produce(
     load: str, row_id: str, size: int, partitions: int, records: int, broker: Running
 ) -> dict[str, Sample]:
     broker.create(row_id, partitions)

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from bench.parts.latency import latency_rows
+from bench.parts.latency import compare_latency
+from bench.parts.produce import produce
 from bench.rows import Bar, Row, Sample
 from bench.session import GB, Session
 from bench.systems.base import Running
@@ -34,7 +35,7 @@ def run(session: Session) -> list[Row]:
         return [
             *_produced(session, login),
             *_consumed(session, login),
-            *_late(session, login),
+            *compare_latency(session, login, "tls-latency", "end to end at 1,000 records/s"),
             *_connected(session, mutual),
         ]
 
@@ -68,16 +69,10 @@ def _produced(session: Session, running: Mapping[str, Running]) -> Iterator[Row]
             bars=[Bar(least, "at least")],
         )
         records = session.size(600_000 * times, 20_000)
-        session.compare(running, [row], partial(_produce, load, row.id, records), rounds=session.rounds(5))
+        session.compare(
+            running, [row], partial(produce, load, row.id, _SIZE, 1, records), rounds=session.rounds(5)
+        )
         yield row
-
-
-def _produce(load: str, row_id: str, records: int, broker: Running) -> dict[str, Sample]:
-    broker.create(row_id)
-    with broker.metered() as usage:
-        answer = broker.load(load, topic=row_id, partitions=1, records=records, size=_SIZE)
-    broker.delete(row_id)
-    return {row_id: Sample(answer["per_second"], usage.cpu_seconds * 1e6 / answer["records"], usage.rss_mb)}
 
 
 def _consumed(session: Session, running: Mapping[str, Running]) -> Iterator[Row]:
@@ -104,24 +99,6 @@ def _consume(row_id: str, records: int, broker: Running) -> dict[str, Sample]:
         answer = broker.load("consume", topic=row_id, partitions=1, records=records)
     return {
         row_id: Sample(answer["per_second"], usage.cpu_seconds * GB / answer["bytes"], usage.rss_mb),
-    }
-
-
-def _late(session: Session, running: Mapping[str, Running]) -> list[Row]:
-    rows = latency_rows("tls-latency", "end to end at 1,000 records/s")
-    for broker in running.values():
-        broker.create("tls-latency")
-    session.compare(running, rows, partial(_latency, session.seconds(8)), rounds=session.rounds(5))
-    return rows
-
-
-def _latency(seconds: int, broker: Running) -> dict[str, Sample]:
-    with broker.metered() as usage:
-        answer = broker.load("latency", topic="tls-latency", rate=1000, seconds=seconds, warm_up=1)
-    cpu = usage.cpu_seconds * 1e4 / answer["records"]
-    return {
-        "tls-latency-p50": Sample(answer["p50_ms"], cpu, usage.rss_mb),
-        "tls-latency-p99": Sample(answer["p99_ms"], cpu, usage.rss_mb),
     }
 
 
