@@ -7,7 +7,7 @@ from functools import partial
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
-from headrace.server.api.forwarding import was_passed_on
+from headrace.server.api.forwarding import is_from_a_broker
 from headrace.server.api.metering import start_meter, tell_throttle_time
 from headrace.server.api.registry import APIS, Api
 from headrace.server.coordinator.promise import Promise, run
@@ -73,7 +73,7 @@ class Dispatcher:
 
     def _call(self, api: Api, context: Context, request: Request) -> None:
         assert api.handle is not None
-        context.passed_on = was_passed_on(context)
+        context.passed_on = is_from_a_broker(context)
         try:
             result = api.handle(context, request)
         except Exception as error:

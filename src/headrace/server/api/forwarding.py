@@ -44,11 +44,6 @@ def must_forward(context: Context) -> bool:
     return not _says_it_is_a_broker(context) and not context.engines.cluster.is_controller
 
 
-def was_passed_on(context: Context) -> bool:
-    """Whether a broker took the request and has asked for its client's permissions."""
-    return is_from_a_broker(context)
-
-
 def is_from_a_broker(context: Context) -> bool:
     """Whether it says so, came in by the listener that brokers use, and may do what brokers do."""
     return (
