@@ -1,6 +1,7 @@
 """Keys and certificates from where Kafka's settings say they are: PEM files, PEM text or PKCS12 files; JKS is refused with its remedy.
 
-What a file holds decides how it is read, whatever `ssl.keystore.type` says: the default there is JKS, and most files are not.
+What a file holds decides how it is read. `ssl.keystore.type` and `ssl.truststore.type` must agree with it, except that JKS, Kafka's
+default, stands for anything.
 """
 
 from __future__ import annotations
@@ -85,16 +86,17 @@ def kind_of(data: bytes) -> StoreKind | None:
 
 
 def read_key_store(
-    location: str, store_password: str | None, key_password: str | None, prefix: str = ""
+    location: str,
+    store_password: str | None,
+    key_password: str | None,
+    prefix: str = "",
+    named: str | None = None,
 ) -> KeyPair:
-    """The first private key in a file, with its certificate chain."""
+    """The first private key in a file, with its certificate chain; `named` is what ssl.keystore.type says."""
     source = f"{prefix}ssl.keystore.location={location}"
     data = _read(location, source)
-    kind = kind_of(data)
-    if kind is StoreKind.PKCS12:
+    if _checked_kind(data, location, source, f"{prefix}ssl.keystore.type", named) is StoreKind.PKCS12:
         return _pkcs12_pair(data, store_password, key_password, source, prefix)
-    if kind is not StoreKind.PEM:
-        raise KeyMaterialError(_wrong_kind(kind, location, source, f"{prefix}ssl.keystore.type"))
     return pem_pair(data, data, key_password, source, prefix)
 
 
@@ -111,15 +113,12 @@ def pem_pair(key: bytes, chain: bytes, password: str | None, source: str, prefix
     return KeyPair(_tidy(found[0]), b"\n".join(map(_tidy, certificates)), password, source)
 
 
-def read_trust_store(location: str, password: str | None, prefix: str = "") -> str:
-    """The certificates of the trusted authorities, as PEM."""
+def read_trust_store(location: str, password: str | None, prefix: str = "", named: str | None = None) -> str:
+    """The certificates of the trusted authorities, as PEM; `named` is what ssl.truststore.type says."""
     source = f"{prefix}ssl.truststore.location={location}"
     data = _read(location, source)
-    kind = kind_of(data)
-    if kind is StoreKind.PKCS12:
+    if _checked_kind(data, location, source, f"{prefix}ssl.truststore.type", named) is StoreKind.PKCS12:
         return _pkcs12_authorities(data, password, source, prefix)
-    if kind is not StoreKind.PEM:
-        raise KeyMaterialError(_wrong_kind(kind, location, source, f"{prefix}ssl.truststore.type"))
     return pem_authorities(data, source)
 
 
@@ -164,10 +163,21 @@ def convert_jks(location: str, source: str, type_setting: str) -> str:
     )
 
 
-def _wrong_kind(kind: StoreKind | None, location: str, source: str, type_setting: str) -> str:
-    if kind is StoreKind.JKS:
-        return convert_jks(location, source.partition("=")[0], type_setting)
-    return f"{source}: the file holds neither PEM nor PKCS12."
+def _checked_kind(data: bytes, location: str, source: str, type_setting: str, named: str | None) -> StoreKind:
+    """What the store is, PEM or PKCS12. KeyMaterialError for anything else, and for a type that says something else."""
+    wanted = StoreKind.__members__.get((named or StoreKind.JKS.name).strip().upper())
+    if wanted is None:
+        raise KeyMaterialError(f"{type_setting} is {named}; it is PEM or PKCS12.")
+    found = kind_of(data)
+    if found is None:
+        raise KeyMaterialError(f"{source}: the file holds neither PEM nor PKCS12.")
+    if found is StoreKind.JKS:
+        raise KeyMaterialError(convert_jks(location, source.partition("=")[0], type_setting))
+    if wanted not in (StoreKind.JKS, found):
+        raise KeyMaterialError(
+            f"{type_setting} is {wanted.name}, but {location} holds {found.name}: correct one of them."
+        )
+    return found
 
 
 def _pkcs12(data: bytes, password: str | None, source: str, setting: str) -> object:

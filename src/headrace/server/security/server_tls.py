@@ -9,8 +9,6 @@ from datetime import datetime
 from headrace.link.key_material import (
     KeyMaterialError,
     KeyPair,
-    StoreKind,
-    kind_of,
     pem_authorities,
     pem_pair,
     read_key_store,
@@ -108,8 +106,9 @@ def key_pair(own: BrokerConfig) -> KeyPair | None:
         return pem_pair(key.encode(), chain.encode(), password, "ssl.keystore.key")
     if not location:
         return None
-    _check_kind("ssl.keystore.type", own.string("ssl.keystore.type"), location)
-    return read_key_store(location, own.string("ssl.keystore.password"), password)
+    return read_key_store(
+        location, own.string("ssl.keystore.password"), password, named=own.string("ssl.keystore.type")
+    )
 
 
 def authorities(own: BrokerConfig) -> tuple[str, str] | None:
@@ -125,24 +124,7 @@ def authorities(own: BrokerConfig) -> tuple[str, str] | None:
         return pem_authorities(text.encode(), source), source
     if not location:
         return None
-    _check_kind("ssl.truststore.type", own.string("ssl.truststore.type"), location)
-    trusted = read_trust_store(location, own.string("ssl.truststore.password"))
+    trusted = read_trust_store(
+        location, own.string("ssl.truststore.password"), named=own.string("ssl.truststore.type")
+    )
     return trusted, f"ssl.truststore.location={location}"
-
-
-def _check_kind(setting: str, named: str | None, location: str) -> None:
-    """A file is read as what it holds. JKS, Kafka's default, stands for anything; another kind must be the right one."""
-    kind = StoreKind.__members__.get((named or StoreKind.JKS.name).strip().upper())
-    if kind is None:
-        raise KeyMaterialError(f"{setting} is {named}; it is PEM or PKCS12.")
-    try:
-        with open(location, "rb") as file:
-            found = kind_of(file.read(65536))
-    except OSError:
-        return  # Whoever reads the file says why it cannot be read.
-    if found is None or found is StoreKind.JKS:
-        return  # Whoever reads it refuses it.
-    if kind not in (StoreKind.JKS, found):
-        raise KeyMaterialError(
-            f"{setting} is {kind.name}, but {location} holds {found.name}: correct one of them."
-        )
