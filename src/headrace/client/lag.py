@@ -1,26 +1,32 @@
-"""How far a group is behind: in records, in seconds, and which way it is going.
+"""How far a group is behind: in records, in seconds, which way it is going, and when it gets there.
 
-Seconds are the age of the next record the group will read. The trend comes from the measurements of the last
-minute, so a monitor that is kept and asked again knows more than a new one.
+The one implementation of lag: commands, alerts, metrics, pipelines and services ask a `LagMeter`. What each figure means for compacted
+topics, LogAppendTime, empty partitions and partitions without a commit is in docs/lag.md; `lag_states` judges the state.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Self
+
+import confluent_kafka
 
 from headrace.client.admin import Admin, session_of
-from headrace.client.administration import lag, offsets
+from headrace.client.administration import groups, lag, offsets
+from headrace.client.administration.errors import Refused
+from headrace.client.administration.retention import Limits, Retention, seconds_until_loss
+from headrace.client.administration.session import Session
 from headrace.client.config import Config, connection_settings, merged
 from headrace.client.consumer import Consumer
-from headrace.client.errors import BrokerError
+from headrace.client.errors import BrokerError, ConfigError
+from headrace.client.lag_states import LagState, Look, Window, worst
 from headrace.client.record import TopicPartition
+from headrace.wire.errors import ErrorCode
 
-State = Literal["caught up", "draining", "steady", "growing", "stalled", "unknown"]
+DEFAULT_WINDOW = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +35,39 @@ class PartitionLag:
     committed: int | None
     end: int
     records: int
+    """Never negative; where nothing is committed, everything the partition holds."""
     seconds: float | None
     """Age of the next record to be read; 0 when there is none, None when it could not be read in time."""
+    state: LagState = LagState.UNKNOWN
+    trend: float | None = None
+    """Records per second by which the lag changes; negative when it shrinks, None when not known yet."""
+    rate_in: float | None = None
+    """Records per second that arrive."""
+    rate_out: float | None = None
+    """Records per second that the group gets past."""
+    seconds_until_loss: float | None = None
+    """Until retention may delete the next record to read, if things go on as they do; None when they do not lead there."""
+    lost: int = 0
+    """Records that were deleted before the group could read them: its committed offset lies before the beginning of the log."""
+    member: groups.Member | None = None
+
+    @property
+    def seconds_to_catch_up(self) -> float | None:
+        """At this pace; None when it is not catching up."""
+        if self.records == 0:
+            return 0.0
+        return None if self.trend is None or self.trend >= 0 else self.records / -self.trend
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "committed": self.committed,
+            "end": self.end,
+            "records": self.records,
+            "lost": self.lost,
+            **_figures(self),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +75,14 @@ class GroupLag:
     group_id: str
     at: float
     partitions: tuple[PartitionLag, ...]
-    state: State
-    trend: float | None
-    """Records per second by which the lag changes; negative when it shrinks, None when not known yet."""
-    consumed: float | None
-    """Records per second that the group commits."""
+    state: LagState
+    """The worst partition's."""
+    members: int | None = None
+    """None when it is not known."""
+    kind: str | None = None
+    """classic, consumer (KIP-848) or simple."""
+    unreadable: tuple[TopicPartition, ...] = ()
+    """Partitions whose end is not known: they have no leader now."""
 
     @property
     def records(self) -> int:
@@ -51,63 +91,208 @@ class GroupLag:
     @property
     def seconds(self) -> float | None:
         """The worst partition's."""
-        known = [each.seconds for each in self.partitions if each.seconds is not None]
-        return max(known, default=None)
+        return max((each.seconds for each in self.partitions if each.seconds is not None), default=None)
+
+    @property
+    def trend(self) -> float | None:
+        return _sum(each.trend for each in self.partitions)
+
+    @property
+    def rate_in(self) -> float | None:
+        return _sum(each.rate_in for each in self.partitions)
+
+    @property
+    def rate_out(self) -> float | None:
+        return _sum(each.rate_out for each in self.partitions)
 
     @property
     def seconds_to_catch_up(self) -> float | None:
-        """How long the group needs at this pace; None when it is not catching up, or has nothing to read."""
-        if self.records == 0:
-            return 0.0 if self.partitions else None
-        return None if self.trend is None or self.trend >= 0 else self.records / -self.trend
+        """Until the last partition is caught up at this pace; None when one of them is not catching up, or there are none."""
+        times = [each.seconds_to_catch_up for each in self.partitions]
+        known = [each for each in times if each is not None]
+        return max(known) if times and len(known) == len(times) else None
+
+    @property
+    def seconds_until_loss(self) -> float | None:
+        """Of the partition that loses records first."""
+        known = [each.seconds_until_loss for each in self.partitions if each.seconds_until_loss is not None]
+        return min(known, default=None)
+
+    @property
+    def lost(self) -> int:
+        return sum(each.lost for each in self.partitions)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "group": self.group_id,
+            "at": round(self.at, 3),
+            "kind": self.kind,
+            "members": self.members,
+            "records": self.records,
+            "lost": self.lost,
+            **_figures(self),
+            "unreadable": [f"{each.topic}-{each.partition}" for each in self.unreadable],
+            "partitions": [each.as_json() for each in self.partitions],
+        }
+
+
+class LagMeter:
+    """Measures groups through a session; ``window`` seconds of looks make trend and state, so keep it and ask again.
+
+    The consumer, made with `lag.ONE_RECORD`, is the caller's to close.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        consumer: confluent_kafka.Consumer,
+        window: float = DEFAULT_WINDOW,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._session = session
+        self._times = lag.NextRecordTimes(consumer)
+        self._retention = Retention()
+        self._window = window
+        self._now = now
+        self._windows: dict[str, dict[TopicPartition, Window]] = {}
+
+    def measure(
+        self,
+        group_id: str,
+        topics: Iterable[TopicPartition] = (),
+        description: groups.Description | None = None,
+    ) -> GroupLag:
+        """The lag of the partitions the group has committed or reads, and of ``topics``' partitions.
+
+        Raises BrokerError when the cluster does not answer. A ``description`` that was just asked for saves asking again.
+        """
+        description = description or self._describe(group_id)
+        owners = _owners(description)
+        found = lag.positions(self._session, group_id, {*owners, *topics})
+        first, _ = offsets.list_offsets(self._session, list(found), offsets.EARLIEST)
+        known: dict[TopicPartition, _Place] = {}
+        unreadable = []
+        for each, position in found.items():
+            partition = TopicPartition(*each)
+            if isinstance(position.end, BrokerError) or each not in first:
+                unreadable.append(partition)
+            else:
+                known[partition] = _Place(position.committed, first[each], position.end)
+        ages = self._times.ages(
+            {(p.topic, p.partition): place.start for p, place in known.items() if place.unread}
+        )
+        attended = description is None or description.is_simple or bool(description.members)
+        before, now = self._windows.get(group_id, {}), self._now()
+        windows: dict[TopicPartition, Window] = {}
+        for partition, place in known.items():
+            age = ages.get(partition) if place.unread else 0.0
+            look = Look(now, place.start, place.end, attended, place.committed is not None, age)
+            windows[partition] = before.get(partition, Window(self._window)).take(look)
+        # A partition that has no leader now is not forgotten: its window goes on when it is back.
+        kept = {partition: before[partition] for partition in unreadable if partition in before}
+        self._windows[group_id] = {**windows, **kept} or before
+        limits, sizes = self._limits(known)
+        partitions = tuple(
+            self._partition(partition, place, windows[partition], limits, sizes, owners.get(partition))
+            for partition, place in known.items()
+        )
+        state = worst(each.state for each in partitions)
+        if not found and before:
+            state = LagState.GONE  # it was there, and has neither offsets nor members any more
+        return GroupLag(
+            group_id,
+            time.time(),
+            partitions,
+            state,
+            None if description is None else len(description.members),
+            _kind(description),
+            tuple(unreadable),
+        )
+
+    def forget(self, group_id: str) -> None:
+        """Begin anew with a group's window."""
+        self._windows.pop(group_id, None)
+
+    def _describe(self, group_id: str) -> groups.Description | None:
+        """None when there is no such group, or its members cannot be asked for: commits alone are judged then."""
+        try:
+            return groups.describe(self._session, group_id)
+        except Refused as refused:
+            if refused.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_AUTHORIZATION_FAILED):
+                return None
+            raise
+        except ConfigError:
+            return None  # a login that only librdkafka knows
+
+    def _limits(
+        self, places: dict[TopicPartition, _Place]
+    ) -> tuple[dict[str, Limits], dict[tuple[str, int], int]]:
+        behind = [partition for partition, place in places.items() if place.unread]
+        limits = self._retention.limits(self._session, {partition.topic for partition in behind})
+        by_size = [(p.topic, p.partition) for p in behind if limits[p.topic].bytes is not None]
+        return limits, self._retention.sizes(self._session, by_size) if by_size else {}
+
+    def _partition(
+        self,
+        partition: TopicPartition,
+        place: _Place,
+        window: Window,
+        limits: dict[str, Limits],
+        sizes: dict[tuple[str, int], int],
+        member: groups.Member | None,
+    ) -> PartitionLag:
+        held, size = place.end - place.first, sizes.get(partition)
+        until_loss = seconds_until_loss(
+            limits.get(partition.topic, Limits()),
+            age=window.looks[-1].age,
+            ageing=window.ageing,
+            unread=place.unread,
+            trend=window.trend,
+            bytes_per_record=size / held if size is not None and held > 0 else None,
+        )
+        return PartitionLag(
+            partition,
+            place.committed,
+            place.end,
+            place.unread,
+            window.looks[-1].age,
+            window.state,
+            window.trend,
+            window.rate_in,
+            window.rate_out,
+            until_loss,
+            0 if place.committed is None else max(0, place.first - place.committed),
+            member,
+        )
 
 
 class LagMonitor:
-    """Measures the lag of groups of one cluster; ``window`` seconds of measurements make the trend.
+    """Measures the lag of groups of one cluster; ``window`` seconds of measurements make trend and state.
 
     >>> with LagMonitor("localhost:9092") as monitor:
     ...     print(monitor.measure("billing").records)
     """
 
-    def __init__(self, config: Config = None, /, *, window: float = 60.0, **settings: object) -> None:
+    def __init__(
+        self, config: Config = None, /, *, window: float = DEFAULT_WINDOW, **settings: object
+    ) -> None:
         connection = connection_settings(merged(config, settings))
         self._admin = Admin(connection)
         self._consumer: Consumer[bytes, bytes] = Consumer({**connection, **lag.ONE_RECORD})
-        self._times = lag.NextRecordTimes(self._consumer.librdkafka)
-        self._window = window
-        self._history: dict[str, deque[tuple[float, int, int]]] = {}
+        self._meter = LagMeter(session_of(self._admin), self._consumer.librdkafka, window)
 
     def measure(self, group_id: str, topics: Iterable[str] = ()) -> GroupLag:
-        """The lag of the partitions the group has committed for, and of all partitions of ``topics``."""
-        session = session_of(self._admin)
-        found = lag.positions(session, group_id, self._admin.partitions_of(*topics))
-        ends: dict[TopicPartition, int] = {}
-        for each, position in found.items():
-            if isinstance(position.end, BrokerError):
-                raise position.end
-            ends[TopicPartition(*each)] = position.end
-        committed = {each: found[each].committed for each in ends}
-        first = offsets.earliest(session, list(ends))
-        # A committed offset may lie before the beginning of the log by now, and no commit means all of it.
-        starts = {each: max(committed[each] or 0, first[each]) for each in ends}
-        behind: dict[tuple[str, int], int] = {
-            each: start for each, start in starts.items() if start < ends[each]
-        }
-        ages = self._times.ages(behind)
-        now = time.time()
-        measured = tuple(
-            PartitionLag(
-                each,
-                committed[each],
-                end,
-                max(0, end - starts[each]),
-                ages.get(each) if each in behind else 0.0,
-            )
-            for each, end in ends.items()
-        )
-        trend, consumed = self._trend(group_id, now, measured, starts)
-        state = _state(sum(each.records for each in measured), trend, consumed) if measured else "unknown"
-        return GroupLag(group_id, now, measured, state, trend, consumed)
+        """The lag of the partitions the group reads or has committed for, and of all partitions of ``topics``."""
+        return self._meter.measure(group_id, self._admin.partitions_of(*topics))
+
+    def groups(self) -> list[str]:
+        """The names of all groups of consumers."""
+        return [each.group for each in groups.listings(session_of(self._admin))]
+
+    @property
+    def admin(self) -> Admin:
+        """Open as long as the monitor."""
+        return self._admin
 
     def close(self) -> None:
         self._consumer.close()
@@ -121,26 +306,47 @@ class LagMonitor:
     ) -> None:
         self.close()
 
-    def _trend(
-        self, group_id: str, now: float, measured: Iterable[PartitionLag], starts: dict[TopicPartition, int]
-    ) -> tuple[float | None, float | None]:
-        history = self._history.setdefault(group_id, deque())
-        history.append((now, sum(each.records for each in measured), sum(starts.values())))
-        while history[0][0] < now - self._window:
-            history.popleft()
-        then, records, position = history[0]
-        if now - then < 1e-3:
-            return None, None
-        return (history[-1][1] - records) / (now - then), (history[-1][2] - position) / (now - then)
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    committed: int | None
+    first: int
+    end: int
+
+    @property
+    def start(self) -> int:
+        """A committed offset may lie before the beginning of the log by now, and no commit means all of it."""
+        return max(self.committed or 0, self.first)
+
+    @property
+    def unread(self) -> int:
+        return max(0, self.end - self.start)
 
 
-def _state(records: int, trend: float | None, consumed: float | None) -> State:
-    if records == 0:
-        return "caught up"
-    if trend is None or consumed is None:
-        return "unknown"
-    if consumed <= 0:
-        return "stalled"
-    # A change of less than a hundredth of what is consumed is noise.
-    noise = consumed / 100
-    return "draining" if trend < -noise else "growing" if trend > noise else "steady"
+def _owners(description: groups.Description | None) -> dict[TopicPartition, groups.Member]:
+    members = [] if description is None else description.members
+    return {TopicPartition(*each): member for member in members for each in member.assignment}
+
+
+def _kind(description: groups.Description | None) -> str | None:
+    if description is None:
+        return None
+    return "simple" if description.is_simple else description.type.lower()
+
+
+def _figures(lag: PartitionLag | GroupLag) -> dict[str, Any]:
+    numbers = {
+        "seconds": lag.seconds,
+        "trend": lag.trend,
+        "rate_in": lag.rate_in,
+        "rate_out": lag.rate_out,
+        "seconds_to_catch_up": lag.seconds_to_catch_up,
+        "seconds_until_loss": lag.seconds_until_loss,
+    }
+    rounded = {name: None if value is None else round(value, 3) for name, value in numbers.items()}
+    return {"state": lag.state.value, **rounded}
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

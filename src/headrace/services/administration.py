@@ -13,7 +13,9 @@ from typing import Literal, ParamSpec, TypeVar
 
 from confluent_kafka import KafkaException
 
-from headrace.client import Admin, ClientError, TopicPartition
+from headrace.client import Admin, BrokerError, ClientError, TopicPartition
+from headrace.client.admin import session_of
+from headrace.client.administration import lag
 from headrace.link import DEFAULT_BOOTSTRAP
 from headrace.services.bootstrap import service
 from headrace.services.hessian2 import Int, Long, java_class
@@ -181,24 +183,29 @@ class Administration(AdministrationApi):
         )
 
     def lag(self, group: str) -> list[PartitionLag]:
-        return self._lag(_told(self._admin.group_offsets, group))
+        return self._lag(group)
 
     def reset_group(self, group: str, topic: str, where: str) -> list[PartitionLag]:
         """Move a stopped group to `earliest` or `latest`; returns where it is then."""
         places: dict[str, Literal["earliest", "latest"]] = {"earliest": "earliest", "latest": "latest"}
         if where not in places:
             raise AdministrationError(f"where={where} is no place in the log: earliest or latest")
-        return self._lag(_told(self._admin.reset_group, group, places[where], topic))
+        moved = _told(self._admin.reset_group, group, places[where], topic)
+        return [each for each in self._lag(group) if TopicPartition(each.topic, each.partition) in moved]
 
     def delete_group(self, group: str) -> None:
         _told(self._admin.delete_group, group)
 
-    def _lag(self, committed: dict[TopicPartition, int]) -> list[PartitionLag]:
-        ends = _told(self._admin.offsets, "latest", committed)
-        return [
-            PartitionLag(p.topic, p.partition, offset, ends[p], max(0, ends[p] - offset))
-            for p, offset in sorted(committed.items())
-        ]
+    def _lag(self, group: str) -> list[PartitionLag]:
+        found = _told(lag.positions, session_of(self._admin), group)
+        rows = []
+        for (topic, partition), position in found.items():
+            if isinstance(position.end, BrokerError):
+                raise AdministrationError(str(position.end))
+            rows.append(
+                PartitionLag(topic, partition, position.committed or 0, position.end, position.lag or 0)
+            )
+        return rows
 
     # -- the cluster -------------------------------------------------------------------------------------
 

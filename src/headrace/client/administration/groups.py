@@ -53,6 +53,8 @@ class Description:
     members: list[Member]
     group_epoch: int | None
     assignment_epoch: int | None
+    is_simple: bool = False
+    """It only commits offsets: its consumers assign partitions to themselves and never join."""
 
 
 def listings(session: Session, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[Listing]:
@@ -145,7 +147,15 @@ def _classic(group: classic.DescribedGroup, coordinator: int) -> Description:
         for m in group.members
     ]
     return Description(
-        group.group_id, "Classic", group.group_state, group.protocol_data, coordinator, members, None, None
+        group.group_id,
+        "Classic",
+        group.group_state,
+        group.protocol_data,
+        coordinator,
+        members,
+        None,
+        None,
+        is_simple=not group.protocol_type,
     )
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from headrace.client.administration import group_offsets, groups, offsets
 from headrace.client.administration.names import Partition
@@ -22,6 +22,7 @@ ONE_RECORD: Mapping[str, str | int] = {
     "max.partition.fetch.bytes": 1,
     "queued.min.messages": 1,
     "fetch.wait.max.ms": 50,
+    "enable.partition.eof": "true",
     "auto.offset.reset": "earliest",
 }
 """Settings of a consumer for `NextRecordTimes`, which wants one record of each partition."""
@@ -38,10 +39,10 @@ class Position:
 
     @property
     def lag(self) -> int | None:
-        """In records; None when nothing is committed, or the end is not known."""
-        return (
-            None if self.committed is None or isinstance(self.end, BrokerError) else self.end - self.committed
-        )
+        """In records, never negative; None when nothing is committed, or the end is not known."""
+        if self.committed is None or isinstance(self.end, BrokerError):
+            return None
+        return max(0, self.end - self.committed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +142,9 @@ class NextRecordTimes:
             for message in self._consumer.consume(len(waiting), timeout=0.1):
                 partition = (message.topic() or "", message.partition() or 0)
                 error = message.error()
-                if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                    continue
                 start = waiting.pop(partition, None)
                 if start is None or error is not None:
+                    # At the end nothing can be read: markers, an open transaction, or what compaction has removed.
                     continue
                 kind, written = message.timestamp()
                 self._known[partition] = start, written if kind else -1
