@@ -94,8 +94,8 @@ class _FixedPort(Kafka):
     def __init__(self, port: int) -> None:
         self._port = port
 
-    def _spawn(self, data, settings):  # type: ignore[no-untyped-def]
-        _, process = super()._spawn(data, settings)
+    def _spawn(self, data, settings, listeners):  # type: ignore[no-untyped-def]
+        _, process = super()._spawn(data, settings, listeners)
         return self._port, process
 
 
