@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 
 from headrace.clock import Clock
 from headrace.link.errors import BrokerUnavailable
-from headrace.link.opening import Offer, Steps, open_connection
+from headrace.link.opening import FRESH_FOR, Offer, Steps, open_connection
 from headrace.link.settings import KafkaSettings
 from headrace.link.tls import Tls, context_of, not_trusted
 from headrace.link.tls_stream import TlsStream
@@ -21,9 +21,6 @@ from headrace.wire.frames import decode_reply, encode_request, reply_length, rep
 from headrace.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
-
-FRESH_FOR = 0.85
-"""The part of a session after which a new connection should take over, as in Kafka."""
 
 
 class _Handshake:

@@ -2,18 +2,23 @@
 
 A caller may send several requests before it receives the replies, which is how Spark fetches the next block while it
 decodes this one. Whatever goes wrong on the way is a BrokerUnavailable and the connection is closed.
+
+A login that counts for a while only (`connections.max.reauth.ms`) is renewed on the same connection before the next request, unless
+replies are still awaited: they would arrive among those of the login.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import socket
 import ssl
+import time
 from types import TracebackType
 from typing import TypeVar
 
 from headrace.link.errors import BrokerUnavailable
-from headrace.link.opening import Offer, open_connection
+from headrace.link.opening import FRESH_FOR, Offer, Steps, log_in_again, open_connection
 from headrace.link.settings import KafkaSettings
 from headrace.link.tls import context_of, not_trusted
 from headrace.wire.codec import WireError
@@ -32,6 +37,10 @@ class Connection:
         self._client_id = settings.client_id.encode()
         self._numbers = itertools.count(1)
         self._buffer = bytearray(64 * 1024)
+        self._awaited = 0
+        """Requests whose replies have not been received."""
+        self._fresh_until = math.inf
+        """When to log in again."""
         self._socket = self._open(host, port)
         try:
             self.offer = self._introduce()
@@ -65,6 +74,9 @@ class Connection:
 
     def send_frame(self, frame: bytes | bytearray) -> None:
         """Send a whole request frame that the caller made itself."""
+        if not self._awaited and time.monotonic() >= self._fresh_until:
+            self._renew()
+        self._awaited += 1
         try:
             self._socket.sendall(frame)
         except OSError as error:
@@ -82,6 +94,7 @@ class Connection:
 
     def receive_frame(self, number: int) -> memoryview:
         """The reply to request `number`, its correlation id still in front; good until the next one is received."""
+        self._awaited -= 1
         try:
             frame = self._exactly(reply_length(self._exactly(4)))
         except WireError as error:
@@ -134,13 +147,26 @@ class Connection:
             raise BrokerUnavailable(f"the broker at {self.address} cannot be reached: {error}") from None
 
     def _introduce(self) -> Offer:
-        steps = open_connection(self.address, self._settings)
+        return self._follow(open_connection(self.address, self._settings))
+
+    def _renew(self) -> None:
+        self._fresh_until = math.inf  # for the requests of the login itself
+        try:
+            self.offer = self._follow(log_in_again(self.offer, self._settings))
+        except BaseException:
+            self.close()
+            raise
+
+    def _follow(self, steps: Steps) -> Offer:
+        begun = time.monotonic()
         request, version = next(steps)
         try:
             while True:
                 request, version = steps.send(self.receive_frame(self.send(request, version)))
         except StopIteration as done:
             offer: Offer = done.value
+            if offer.session_ms > 0:
+                self._fresh_until = begun + offer.session_ms / 1000 * FRESH_FOR
             return offer
         except WireError as error:
             raise self._lost(error) from None

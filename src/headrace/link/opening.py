@@ -23,6 +23,9 @@ from headrace.wire.schema import Request
 
 Steps = Generator[tuple[Request, int], Buffer, "Offer"]
 
+FRESH_FOR = 0.85
+"""The part of a session after which to renew it, as in Kafka."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -53,12 +56,17 @@ class Offer:
 def open_connection(address: str, settings: KafkaSettings) -> Steps:
     """Agree on versions and log in where the settings ask for it."""
     offer = yield from _agree_on_versions(address)
-    if settings.login is not None:
-        session_ms = yield from _log_in(
-            address, settings.login, settings.prefix, offer.version_of(SaslAuthenticateRequest)
-        )
-        return replace(offer, session_ms=session_ms)
-    return offer
+    return (yield from log_in_again(offer, settings))
+
+
+def log_in_again(offer: Offer, settings: KafkaSettings) -> Steps:
+    """The login alone, where the settings ask for it: for a connection whose session is about to end."""
+    if settings.login is None:
+        return offer
+    session_ms = yield from _log_in(
+        offer.address, settings.login, settings.prefix, offer.version_of(SaslAuthenticateRequest)
+    )
+    return replace(offer, session_ms=session_ms)
 
 
 def _agree_on_versions(address: str) -> Steps:

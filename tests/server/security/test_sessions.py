@@ -1,15 +1,19 @@
 """Sessions with an end: the client hears how long it has, goes on when it logs in again, and is cut off when it does not."""
 
+import time
+
 import pytest
 
+from headrace.link.blocking import Connection
 from headrace.testing.clock import MovableClock
 from headrace.testing.wire import WireClient
-from headrace.wire.errors import ErrorCode
-from headrace.wire.messages.metadata import MetadataRequest
+from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.messages.metadata import MetadataRequest, MetadataResponse
 from headrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from headrace.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.server.security.conftest import PASSWORD
 from tests.server.security.test_before_the_login import is_served, log_in
+from tests.server.security.test_clients_log_in import address, settings
 from tests.waiting import until
 
 HOUR = 3600
@@ -136,3 +140,46 @@ def test_a_client_that_went_away_leaves_no_timer_behind(broker, clock):
 
 async def logins_of(node):
     return [each.login for each in node.acceptors.connections if each.login is not None]
+
+
+@pytest.fixture
+def short_sessions(make_secured):
+    """Sessions of a second of real time, because the client has no other clock."""
+    broker = make_secured({"connections.max.reauth.ms": 1000})
+    broker.add_user("alice")
+    return broker
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_our_blocking_connection_renews_its_session(short_sessions, mechanism):
+    with Connection(*address(short_sessions), settings(short_sessions, mechanism)) as connection:
+        before = _peers(short_sessions)
+        for _ in range(3):
+            time.sleep(1.1)  # The session is over: without a new login the broker closes the connection.
+            assert connection.call(MetadataRequest([])).brokers
+        assert _peers(short_sessions) == before
+
+
+def test_it_does_not_log_in_while_replies_are_awaited(short_sessions):
+    with Connection(*address(short_sessions), settings(short_sessions, "PLAIN")) as connection:
+        first = connection.send(MetadataRequest([]), 9)
+        time.sleep(0.9)  # A new login is due, and its replies would come after the one that is on its way.
+        second = connection.send(MetadataRequest([]), 9)
+        for number in (first, second):
+            assert connection.receive(MetadataResponse, 9, number).brokers
+
+
+def test_a_password_that_changed_meanwhile_is_told(short_sessions):
+    with Connection(*address(short_sessions), settings(short_sessions, "SCRAM-SHA-512")) as connection:
+        short_sessions.add_user("alice", "another")
+        time.sleep(1.1)
+        with pytest.raises(KafkaError, match="refused the login of 'alice'"):
+            connection.call(MetadataRequest([]))
+        assert not connection.open
+
+
+def _peers(broker):
+    async def ports(node):
+        return {each.transport.get_extra_info("peername") for each in node.acceptors.connections}
+
+    return broker.run(ports)
