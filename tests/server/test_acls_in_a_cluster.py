@@ -61,7 +61,7 @@ def client_of(broker, principal):
             for each in node.acceptors.connections
             if each.transport.get_extra_info("peername")[1] == port
         ]
-        mine.principal = principal
+        mine.identify(principal)
 
     broker.run(log_in)
     return wire

@@ -399,7 +399,7 @@ def log_in(broker, wire, principal):
     async def set_principal(node):
         for connection in node.acceptors.connections:
             if connection.transport.get_extra_info("peername")[1] == port:
-                connection.principal = principal
+                connection.identify(principal)
                 return
         raise AssertionError("the connection is not there")
 

@@ -386,7 +386,7 @@ def test_a_user_has_a_quota(make_broker, client):
 
     async def log_in(node):
         for connection in node.acceptors.connections:
-            connection.principal = "User:ada"
+            connection.identify("User:ada")
 
     ada = client(broker)
     ada.call(ApiVersionsRequest("a", "1"), 3)

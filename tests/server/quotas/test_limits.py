@@ -48,42 +48,49 @@ def test_a_client_without_an_id_has_only_the_limits_of_its_user():
     assert Limits(quotas | {(("user", None),): {KIND: 3.0}}, KIND).find("ada", "") == (("ada", ""), 3.0)
 
 
+def record(quota, user, client_id, value, now):
+    rate = quota.of(user, client_id, now)
+    return 0 if rate is None else rate.record(value, now)
+
+
 def test_clients_of_one_user_share_its_limit_and_a_default_gives_each_its_own():
     quota = RateQuota(KIND, WINDOW)
     quota.sensors.apply({(("user", "ada"),): {KIND: 1000.0}, (("client-id", None),): {KIND: 1000.0}})
-    assert quota.record("ada", "one", 10_000, 0) == 0
-    assert quota.record("ada", "two", 10_000, 0) == 10_000
-    assert quota.record("ben", "one", 10_000, 0) == 0
-    assert quota.record("ben", "two", 10_000, 0) == 0
-    assert quota.record("tom", "two", 10_000, 0) == 10_000, "a client id without a user's limit is all users'"
+    assert record(quota, "ada", "one", 10_000, 0) == 0
+    assert record(quota, "ada", "two", 10_000, 0) == 10_000
+    assert record(quota, "ben", "one", 10_000, 0) == 0
+    assert record(quota, "ben", "two", 10_000, 0) == 0
+    assert record(quota, "tom", "two", 10_000, 0) == 10_000, (
+        "a client id without a user's limit is all users'"
+    )
 
 
 def test_a_new_limit_holds_for_what_was_used_before():
     quota = RateQuota(KIND, WINDOW)
     quota.sensors.apply({(("user", "ada"),): {KIND: 1000.0}})
-    assert quota.record("ada", "", 10_000, 0) == 0
+    assert record(quota, "ada", "", 10_000, 0) == 0
     quota.sensors.apply({(("user", "ada"),): {KIND: 500.0}})
-    assert quota.record("ada", "", 0, 0) == 10_000
+    assert record(quota, "ada", "", 0, 0) == 10_000
     quota.sensors.apply({(("user", "ada"),): {KIND: 5000.0}})
-    assert quota.record("ada", "", 0, 0) == 0
+    assert record(quota, "ada", "", 0, 0) == 0
     quota.sensors.apply({})
-    assert quota.record("ada", "", 1_000_000, 0) == 0
+    assert record(quota, "ada", "", 1_000_000, 0) == 0
     assert len(quota.sensors) == 0
 
 
 def test_a_wait_may_have_a_longest_time():
     quota = RateQuota(KIND, WINDOW, longest_ms=1000)
     quota.sensors.apply({(("user", "ada"),): {KIND: 1.0}})
-    assert quota.record("ada", "", 1_000_000, 0) == 1000
+    assert record(quota, "ada", "", 1_000_000, 0) == 1000
 
 
 def test_thousands_of_client_ids_are_forgotten_once_nothing_of_theirs_counts():
     quota = RateQuota(KIND, WINDOW)
     quota.sensors.apply({(("client-id", None),): {KIND: 1.0}})
     for number in range(5000):
-        quota.record("ada", f"client-{number}", 100, number)
+        record(quota, "ada", f"client-{number}", 100, number)
     assert len(quota.sensors) == 5000
-    quota.record("ada", "another", 1, 4999 + WINDOW.span_ms)
+    record(quota, "ada", "another", 1, 4999 + WINDOW.span_ms)
     assert len(quota.sensors) == 1
 
 

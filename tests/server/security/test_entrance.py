@@ -219,7 +219,7 @@ class Door:
                 connection.transport.close()
                 connection.mute()
                 return
-            connection.principal = "User:ali"
+            connection.identify("User:ali")
             connection.serve, connection.max_frame = self._dispatch, most
             connection.replies.send(b"\0\0\0\2ok")
 

@@ -16,7 +16,7 @@ from functools import partial
 from headrace.clock import Timer
 from headrace.server.api.context import Context
 from headrace.server.api.fetch_states import TRANSITIONS, Event, State
-from headrace.server.api.topic_permissions import ask_for_topic, known_topics
+from headrace.server.api.topic_permissions import topic_permission
 from headrace.server.config.broker_table import RACK_AWARE
 from headrace.server.net.connection import FAILED_INSIDE
 from headrace.server.quotas.meter import Meter
@@ -61,8 +61,7 @@ def _permission(context: Context, by_id: bool, follower: bool) -> Permission:
     if follower:
         is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
         return frozenset(), lambda topic: is_broker
-    known = known_topics(context, READ, by_id)
-    return known, partial(ask_for_topic, context, READ, by_id, known)
+    return topic_permission(context, READ, by_id)
 
 
 def _selector(context: Context, rack: str) -> Selector | None:

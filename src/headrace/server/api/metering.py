@@ -6,6 +6,8 @@ import struct
 
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import is_from_a_broker
+from headrace.server.net.connection import Connection
+from headrace.server.quotas.client_quotas import Allowance, ClientQuotas
 from headrace.server.quotas.meter import Meter
 from headrace.wire.schema import Response
 
@@ -17,8 +19,22 @@ def start_meter(context: Context, size: int) -> Meter | None:
     """None for a broker: whatever the quotas are, they must not stop replication."""
     if is_from_a_broker(context):
         return None
-    connection = context.connection
-    return Meter(context.engines.quotas, connection, connection.principal, context.client_id, size)
+    return client_meter(context.engines.quotas, context.connection, context.client_id, size)
+
+
+def client_meter(
+    quotas: ClientQuotas, connection: Connection, client_id: str | None, size: int
+) -> Meter | None:
+    """None for a client that no quota limits. Its connection keeps what was looked up."""
+    allowance = connection.allowance
+    if (
+        allowance is None
+        or allowance.generation != quotas.generation
+        or allowance.client_id != (client_id or "")
+    ):
+        user = connection.principal.partition(":")[2]
+        allowance = connection.allowance = Allowance(quotas, user, client_id or "")
+    return None if allowance.unlimited else Meter(quotas, connection, allowance, size)
 
 
 def tell_throttle_time(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from headrace.clock import Timer
 from headrace.server.api.context import Context
-from headrace.server.api.topic_permissions import ask_for_topic, known_topics
+from headrace.server.api.topic_permissions import topic_permission
 from headrace.server.api.verification import Verification
 from headrace.server.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.server.log.producers import VerificationGuard
@@ -77,11 +77,10 @@ def _refused(context: Context, request: ProduceRequest) -> Refused:
     """The topics this client may not write to; all of them when it may not use its transactional id."""
     transactional_id = request.transactional_id
     in_transaction = transactional_id is not None
-    by_id = context.version >= TOPIC_IDS
-    known = known_topics(context, WRITE, by_id)
+    known, ask = topic_permission(context, WRITE, context.version >= TOPIC_IDS)
     refused: Refused = {}
     for topic, partitions in request.topics:
-        if topic not in known and not ask_for_topic(context, WRITE, by_id, known, topic):
+        if topic not in known and not ask(topic):
             refused[topic] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         for _, records in partitions:
             if records is not None and len(records) >= HEADER_SIZE and records[ATTRIBUTES] & TRANSACTIONAL:

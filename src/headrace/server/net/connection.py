@@ -22,7 +22,10 @@ from headrace.server.net.buffers import BufferBudget
 from headrace.server.net.fairness import Fairness, Share
 from headrace.server.net.receive_buffer import SMALL, ReceiveBuffer
 from headrace.server.net.reply_queue import ReplyQueue
+from headrace.server.quotas.client_quotas import Allowance
+from headrace.server.replica.fetching import Permission
 from headrace.server.replica.turn import Turn
+from headrace.server.security.operations import Operation
 from headrace.server.security.principals import ANONYMOUS
 from headrace.wire.codec import WireError
 from headrace.wire.frames import frame_length
@@ -119,6 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         "_serving",
         "_throttle",
         "_throttled_until",
+        "allowance",
         "last_active",
         "login",
         "max_frame",
@@ -126,6 +130,7 @@ class Connection(asyncio.BufferedProtocol):
         "muted",
         "peer_certificate",
         "peer_host",
+        "permissions",
         "principal",
         "repeated",
         "replies",
@@ -151,8 +156,7 @@ class Connection(asyncio.BufferedProtocol):
         self._throttle: Timer | None = None
         """Runs until the client has waited for as long as its quota asks for."""
         self._throttled_until = 0.0
-        self.principal = ANONYMOUS
-        self.repeated: Repeated | None = None
+        self.identify(ANONYMOUS)
         self.login: Login | None = None
         """None where nobody has to log in."""
         self.serve: Callable[[Connection, memoryview], None] = listener.dispatch
@@ -166,6 +170,15 @@ class Connection(asyncio.BufferedProtocol):
         self.software_name = ""
         self.software_version = ""
         self.last_active = listener.monotonic()
+
+    def identify(self, principal: str) -> None:
+        """The peer is `principal` from now on; what was remembered for another one no longer counts."""
+        self.principal = principal
+        self.repeated: Repeated | None = None
+        self.permissions: dict[tuple[Operation, bool], Permission] = {}
+        """Topics that the client may use, by operation and by how they are named (`api/topic_permissions.py`)."""
+        self.allowance: Allowance | None = None
+        """The client's quotas, once they were looked up (`api/metering.py`)."""
 
     @property
     def listener_name(self) -> str:

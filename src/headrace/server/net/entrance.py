@@ -67,7 +67,7 @@ class Entrance:
         try:
             # A SASL listener's gate decides the principal; elsewhere the certificate does.
             if not self.listener.authenticated:
-                connection.principal = self._principal(connection)
+                connection.identify(self._principal(connection))
             if self._gate is not None:
                 self._gate.admit(connection)
             elif self.listener.authenticated:

@@ -204,7 +204,7 @@ class ConnectionLogin:
         self._enter(_Stage.LOGGED_IN)
         connection = self._connection
         self.grant = done.grant
-        connection.principal = principal
+        connection.identify(principal)
         connection.serve = self._gate.dispatch
         connection.max_frame = self._max_frame
         connection.replies.send(done.frame)

@@ -35,24 +35,33 @@ class _Sample:
 class Rate:
     """What one client used, per second, over a sliding window."""
 
-    __slots__ = ("_sample_ms", "_samples", "_span_ms", "_total", "_whole")
+    __slots__ = ("_sample_ms", "_samples", "_span_ms", "_total", "_whole", "_whole_ms")
 
     def __init__(self, window: Window) -> None:
         self._sample_ms = window.sample_ms
         self._span_ms = window.span_ms
         self._whole = window.samples - 1
         """Samples that are over count as if there were this many, at least."""
+        self._whole_ms = self._whole * window.sample_ms
         self._samples: deque[_Sample] = deque()
         self._total = 0.0
 
     def record(self, value: float, now: int) -> None:
         samples = self._samples
         if not samples or now - samples[-1].start >= self._sample_ms:
+            self._drop_old(now)
             samples.append(_Sample(now))
         current = samples[-1]
         current.value += value
         current.last = now
         self._total += value
+
+    def use(self, value: float, limit: float, now: int) -> int:
+        """Record, and say how long to wait: what every request does."""
+        self.record(value, now)
+        if self._total * 1000 <= limit * self._whole_ms:
+            return 0  # The window is never shorter than that, and what is too old may count.
+        return self.throttle_ms(limit, now)
 
     def throttle_ms(self, limit: float, now: int) -> int:
         """How long to add to the window so that the rate over it comes down to `limit`; 0 while it is within."""

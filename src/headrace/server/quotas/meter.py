@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, Protocol, TypeVar
 
-from headrace.server.quotas.client_quotas import ClientQuotas
+from headrace.server.quotas.arithmetic import INT_MAX
+from headrace.server.quotas.client_quotas import Allowance, ClientQuotas
 
 T = TypeVar("T")
 
@@ -24,15 +25,12 @@ class Throttled(Protocol):
 class Meter:
     """Runs while the request is being worked on. A broker's own requests have none."""
 
-    __slots__ = ("_client_id", "_connection", "_mutation", "_quotas", "_since", "_spent", "_user", "size")
+    __slots__ = ("_allowance", "_connection", "_mutation", "_quotas", "_since", "_spent", "size")
 
-    def __init__(
-        self, quotas: ClientQuotas, connection: Throttled, principal: str, client_id: str | None, size: int
-    ) -> None:
+    def __init__(self, quotas: ClientQuotas, connection: Throttled, allowance: Allowance, size: int) -> None:
         self._quotas = quotas
         self._connection = connection
-        self._user = principal.partition(":")[2]
-        self._client_id = client_id or ""
+        self._allowance = allowance
         self.size = size
         """Bytes of the request, without its header."""
         self._spent = 0.0
@@ -54,33 +52,36 @@ class Meter:
     def answered(self) -> int:
         now = self._quotas.monotonic()
         wait, since = self._mutation
-        return self._wait(max(wait - (_ms(now) - since), self._request(now), 0))
+        return self._wait(max(wait - (_ms(now) - since), self._request(self._current(), now), 0))
 
     def produced(self, replied: bool = True) -> int:
         """Request time does not count when there is no reply to tell the client to wait."""
-        quotas, now = self._quotas, self._quotas.monotonic()
-        used = quotas.produce.record(self._user, self._client_id, self.size, _ms(now))
-        return self._wait(max(used, self._request(now) if replied else 0))
+        allowance, now = self._current(), self._quotas.monotonic()
+        used = 0 if allowance.produce is None else allowance.produce.record(self.size, _ms(now))
+        requested = self._request(allowance, now) if replied else 0
+        return self._wait(max(used, requested)) if used or requested else 0
 
     def fetched(self, size: int) -> tuple[int, bool]:
         """Also whether the client gets nothing of what was found."""
-        quotas, now = self._quotas, self._quotas.monotonic()
-        used, refused = quotas.fetch.record_or_refuse(self._user, self._client_id, size, _ms(now))
-        requested = self._request(now)
-        if requested and not refused:
-            quotas.fetch.take_back(self._user, self._client_id, size, _ms(now))
+        allowance, now = self._current(), self._quotas.monotonic()
+        fetch, used, refused = allowance.fetch, 0, False
+        if fetch is not None:
+            used, refused = fetch.record_or_refuse(size, _ms(now))
+        requested = self._request(allowance, now)
+        if requested and not refused and fetch is not None:
+            fetch.take_back(size, _ms(now))
         return self._wait(max(used, requested)), refused or requested > 0
 
     def most_fetched(self) -> int:
         """A fetch of more would be throttled every time."""
-        return self._quotas.fetch.most_at_once(self._user, self._client_id, _ms(self._quotas.monotonic()))
+        fetch = self._current().fetch
+        return INT_MAX if fetch is None else fetch.most_at_once
 
     # For requests that create and delete partitions.
 
     @property
     def limits_mutations(self) -> bool:
-        now = _ms(self._quotas.monotonic())
-        return self._quotas.mutations.limits(self._user, self._client_id, now)
+        return self._quotas.mutations.limits(self._allowance.user, self._allowance.client_id)
 
     def mutates(self, partitions: int, strict: bool, waits: bool) -> int:
         """Count partitions that are about to change; how long the client has to wait, and if strict, may not change them.
@@ -89,18 +90,28 @@ class Meter:
         """
         mutations, now = self._quotas.mutations, _ms(self._quotas.monotonic())
         take = mutations.take_if_allowed if strict else mutations.take
-        wait = take(self._user, self._client_id, partitions, now)
+        wait = take(self._allowance.user, self._allowance.client_id, partitions, now)
         if wait and waits:
             self._mutation = wait, now
         return wait
 
-    def _request(self, now: float) -> int:
+    def _current(self) -> Allowance:
+        """Quotas may have changed while the request waited."""
+        allowance = self._allowance
+        if allowance.generation != self._quotas.generation:
+            allowance = self._allowance = allowance.renewed(self._quotas)
+        return allowance
+
+    def _request(self, allowance: Allowance, now: float) -> int:
+        request = allowance.request
+        if request is None:
+            return 0
         if self._since is not None:
             self._spent += now - self._since
             self._since = now
         percent_seconds = self._spent * 100
         self._spent = 0.0
-        return self._quotas.request.record(self._user, self._client_id, percent_seconds, _ms(now))
+        return request.record(percent_seconds, _ms(now))
 
     def _wait(self, milliseconds: int) -> int:
         if milliseconds > 0:

@@ -26,9 +26,9 @@ class Sensors(Generic[S]):
         self._make = make
         self._limits = Limits({}, kind)
         self._sensors: dict[Key, S] = {}
-        self._known: dict[Key, tuple[S, float]] = {}
-        """What was found for clients of late, by user and client id."""
         self._swept = 0
+        self.on_change: Callable[[], None] | None = None
+        """Called when sensors that `of` found may have been replaced by others."""
 
     def __len__(self) -> int:
         return len(self._sensors)
@@ -41,15 +41,14 @@ class Sensors(Generic[S]):
     def apply(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """The limits are these from now on; what was used before still counts."""
         self._limits = Limits(quotas, self.kind)
-        self._known.clear()
         if not self._limits:
             self._sensors.clear()
 
+    def limits(self, user: str, client_id: str) -> bool:
+        return self._limits.find(user, client_id) is not None
+
     def of(self, user: str, client_id: str, now: int) -> tuple[S, float] | None:
         """The sensor of a client and its limit; None without a limit."""
-        known = self._known.get((user, client_id))
-        if known is not None:
-            return known
         found = self._limits.find(user, client_id)
         if found is None:
             return None
@@ -59,13 +58,52 @@ class Sensors(Generic[S]):
         sensor = self._sensors.get(key)
         if sensor is None:
             sensor = self._sensors[key] = self._make(self.window)
-        self._known[user, client_id] = sensor, limit
         return sensor, limit
 
     def _sweep(self, now: int) -> None:
         self._swept = now
-        self._known.clear()
+        if self.on_change is not None:
+            self.on_change()
         self._sensors = {key: sensor for key, sensor in self._sensors.items() if not sensor.spent(now)}
+
+
+class ClientRate:
+    """One client's rate, which it may share with others, and its limit."""
+
+    __slots__ = ("_limit", "_longest_ms", "_most", "_rate")
+
+    def __init__(self, rate: Rate, limit: float, window: Window, longest_ms: int) -> None:
+        self._rate = rate
+        self._limit = limit
+        self._longest_ms = longest_ms
+        self._most = limit * (window.samples - 1) * window.sample_ms / 1000
+
+    def record(self, value: float, now: int) -> int:
+        """Count what the client used; how many milliseconds it has to wait for that."""
+        wait = self._rate.use(value, self._limit, now)
+        return min(wait, self._longest_ms) if wait else 0
+
+    def record_or_refuse(self, value: float, now: int) -> tuple[int, bool]:
+        """The same, and whether the client has to do without what it would have used, which then does not count.
+
+        What is too much for the quota in any case is let through when nothing else counts: the client would otherwise
+        never get it.
+        """
+        unavoidable = value > self._most and self._rate.spent(now)
+        throttle = self.record(value, now)
+        if not throttle or unavoidable:
+            return throttle, False
+        self.take_back(value, now)
+        return throttle, True
+
+    def take_back(self, value: float, now: int) -> None:
+        """What was just recorded was not used after all."""
+        self._rate.record(-value, now)
+
+    @property
+    def most_at_once(self) -> int:
+        """What the client may use at once without being throttled for that alone."""
+        return min(int(self._most), INT_MAX)
 
 
 class RateQuota:
@@ -75,47 +113,10 @@ class RateQuota:
         self.sensors = Sensors(kind, window, Rate)
         self._longest_ms = longest_ms
 
-    def record(self, user: str, client_id: str, value: float, now: int) -> int:
-        """Count what a client used; how many milliseconds it has to wait for that."""
+    def of(self, user: str, client_id: str, now: int) -> ClientRate | None:
+        """None without a limit. To be asked for again when the sensors have changed."""
         found = self.sensors.of(user, client_id, now)
-        if found is None:
-            return 0
-        rate, limit = found
-        rate.record(value, now)
-        return min(rate.throttle_ms(limit, now), self._longest_ms)
-
-    def record_or_refuse(self, user: str, client_id: str, value: float, now: int) -> tuple[int, bool]:
-        """The same, and whether the client has to do without what it would have used, which then does not count.
-
-        What is too much for the quota in any case is let through when nothing else counts: the client would otherwise
-        never get it.
-        """
-        found = self.sensors.of(user, client_id, now)
-        if found is None:
-            return 0, False
-        rate, limit = found
-        unavoidable = value > self._most_at_once(limit) and rate.spent(now)
-        rate.record(value, now)
-        throttle = min(rate.throttle_ms(limit, now), self._longest_ms)
-        if not throttle or unavoidable:
-            return throttle, False
-        rate.record(-value, now)
-        return throttle, True
-
-    def take_back(self, user: str, client_id: str, value: float, now: int) -> None:
-        """What was just recorded was not used after all."""
-        found = self.sensors.of(user, client_id, now)
-        if found is not None:
-            found[0].record(-value, now)
-
-    def most_at_once(self, user: str, client_id: str, now: int) -> int:
-        """What a client may use at once without being throttled for that alone."""
-        found = self.sensors.of(user, client_id, now)
-        return INT_MAX if found is None else min(int(self._most_at_once(found[1])), INT_MAX)
-
-    def _most_at_once(self, limit: float) -> float:
-        window = self.sensors.window
-        return limit * (window.samples - 1) * window.sample_ms / 1000
+        return None if found is None else ClientRate(*found, self.sensors.window, self._longest_ms)
 
 
 class MutationQuota:
@@ -124,8 +125,8 @@ class MutationQuota:
     def __init__(self, kind: str, window: Window) -> None:
         self.sensors = Sensors(kind, window, TokenBucket)
 
-    def limits(self, user: str, client_id: str, now: int) -> bool:
-        return self.sensors.of(user, client_id, now) is not None
+    def limits(self, user: str, client_id: str) -> bool:
+        return self.sensors.limits(user, client_id)
 
     def take_if_allowed(self, user: str, client_id: str, value: float, now: int) -> int:
         """Take tokens unless the bucket is overdrawn; in that case, how many milliseconds until it no longer is."""

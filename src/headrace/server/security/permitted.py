@@ -1,7 +1,7 @@
 """Topics that clients may read or write, as their requests call them: names or ids, in bytes.
 
-The record path looks here first, so that with ACLs it costs a look into a set. A request may hold on to its set while it waits: when an
-ACL changes, every set is emptied.
+The record path looks here first, so that with ACLs it costs a look into a set. A connection holds on to its sets: when an ACL changes,
+every set is emptied.
 """
 
 from __future__ import annotations
@@ -34,8 +34,13 @@ class PermittedTopics:
         self._count = 0
         acls.on_change = self._forget
 
+    @property
+    def too_many(self) -> bool:
+        """Whoever holds on to a set asks this before the next use, and then for the set again."""
+        return self._count > MOST_KNOWN
+
     def of(self, principal: str, host: str, operation: Operation, by_id: bool) -> Known:
-        if self._count > MOST_KNOWN:
+        if self.too_many:
             self._forget()
         client = (principal, host, operation, by_id)
         known = self._by_client.get(client)
