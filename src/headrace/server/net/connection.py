@@ -202,6 +202,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.muted = True
         self.repeated = None
+        self.permissions = {}  # they refer back to this connection
         if self._throttle is not None:
             self._throttle.cancel()
         self.replies.close()
