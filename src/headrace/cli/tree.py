@@ -29,6 +29,7 @@ COMMANDS = {
     "produce": Entry("headrace.cli.commands.produce", "Write records to a topic."),
     "consume": Entry("headrace.cli.commands.consume", "Read records from topics."),
     "groups": Entry("headrace.cli.commands.groups", "List, describe, reset and delete consumer groups."),
+    "lag": Entry("headrace.cli.commands.lag", "Watch, check and record how far groups are behind."),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),

@@ -66,25 +66,22 @@ def describe(
     """Show a group's state and how far behind it is, in records and in time."""
     from headrace.cli.cluster.connection import connect
     from headrace.cli.cluster.groups import describe as described
-    from headrace.client.administration.lag import ONE_RECORD, NextRecordTimes, of_group
+    from headrace.cli.cluster.lag import metering
 
     cluster = connect(bootstrap, command_config)
-    consumer = cluster.consumer({"group.id": "headrace-lag", "enable.auto.commit": False, **ONE_RECORD})
-    times = NextRecordTimes(consumer)
+    with metering(cluster) as meter:
 
-    def look_at(group: str) -> Look:
-        description = described(cluster, group)
-        return look(description, cluster.call(of_group, description, times))
+        def look_at(group: str) -> Look:
+            description = described(cluster, group)
+            with cluster.failures():
+                return look(description, meter.measure(group, description=description))
 
-    try:
         if watch:
             from headrace.cli.view.group_watch import watch as show_again
 
             show_again(lambda: [look_at(group) for group in groups], interval, json=json)
             return
         looks = [look_at(group) for group in groups]
-    finally:
-        consumer.close()
     if json:
         output.json_document(looks)
         return

@@ -24,15 +24,9 @@ def watch(look: Callable[[], Looks], interval: float, *, json: bool) -> None:
     from rich.console import Group
     from rich.live import Live
 
-    before: dict[str, tuple[float, int | None]] = {}
     with Live(screen=False, auto_refresh=False) as live:
         while True:
-            looks, now = look(), time.monotonic()
-            redraw(
-                live,
-                Group(*(_table(one, _trend(before.get(one["group"]), now, one["lag"])) for one in looks)),
-            )
-            before = {one["group"]: (now, one["lag"]) for one in looks}
+            redraw(live, Group(*map(_table, look())))
             time.sleep(interval)
 
 
@@ -46,21 +40,22 @@ def _print(looks: Looks, json: bool) -> None:
     sys.stdout.flush()
 
 
-def _trend(before: tuple[float, int | None] | None, now: float, lag: int | None) -> str:
+def _trend(look: Look) -> str:
     """How the lag moves, and when it will be gone at that pace."""
-    if before is None or now <= before[0] or before[1] is None or lag is None:
+    pace, left = look["trend"], look["seconds_to_catch_up"]
+    if pace is None or look["lag"] is None:
         return ""
-    pace = (lag - before[1]) / (now - before[0])
     if abs(pace) < 0.5:
         return "steady"
     if pace > 0:
         return f"growing by {pace:,.0f}/s"
-    return f"shrinking by {-pace:,.0f}/s" + (f", gone in {times.show_seconds(lag / -pace)}" if lag else "")
+    return f"shrinking by {-pace:,.0f}/s" + (f", gone in {times.show_seconds(left)}" if left else "")
 
 
-def _table(look: Look, trend: str) -> Any:
+def _table(look: Look) -> Any:
     from rich.table import Table
 
+    trend = _trend(look)
     title = headline(look) + (f" ({trend})" if trend else "")
     table = Table(
         title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim"

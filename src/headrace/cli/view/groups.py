@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli.parsing import times
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from headrace.client.administration.groups import Description
-    from headrace.client.administration.lag import PartitionLag
+    from headrace.client.lag import GroupLag, PartitionLag
 
 Look = dict[str, Any]
 LAG_HEADER = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "BEHIND", "MEMBER", "HOST", "CLIENT")
@@ -56,10 +54,14 @@ def assignment_text(assignment: list[tuple[str, int]]) -> str | None:
     return ";".join(f"{t}:{','.join(map(str, sorted(ps)))}" for t, ps in sorted(by_topic.items())) or None
 
 
-def look(description: Description, rows: Sequence[PartitionLag]) -> Look:
-    """A group as it is now: its state, and every partition with how far behind it is."""
-    from headrace.client.administration import lag
+def look(description: Description, lag: GroupLag) -> Look:
+    """A group as it is now: its state, and every partition with how far behind it is and which way it goes.
 
+    Members with most partitions first, partitions that nobody reads last.
+    """
+    committed = [row for row in lag.partitions if row.committed is not None]
+    known = [row.seconds for row in committed if row.seconds is not None]
+    rows = sorted(lag.partitions, key=_by_member)
     return {
         "group": description.group,
         "type": description.type,
@@ -67,22 +69,63 @@ def look(description: Description, rows: Sequence[PartitionLag]) -> Look:
         "assignor": description.assignor,
         "coordinator": description.coordinator,
         "members": len(description.members),
-        "lag": lag.total(rows),
-        "lag_seconds": max((row.seconds for row in rows if row.seconds is not None), default=None),
-        "partitions": [
-            {
-                "topic": row.topic,
-                "partition": row.partition,
-                "committed": row.committed,
-                "end": row.end,
-                "lag": row.lag,
-                "lag_seconds": None if row.seconds is None else round(row.seconds, 3),
-                "member_id": row.member.member_id if row.member else None,
-                "host": row.member.host if row.member else None,
-                "client_id": row.member.client_id if row.member else None,
-            }
-            for row in rows
+        "lag": sum(row.records for row in committed) if committed else None,
+        "lag_seconds": max(known, default=None),
+        **_forecast(lag),
+        "partitions": [_partition(row) for row in rows]
+        + [
+            {**_NOTHING, "topic": each.topic, "partition": each.partition, "lag_state": "unknown"}
+            for each in lag.unreadable
         ],
+    }
+
+
+_NOTHING = dict.fromkeys(
+    (
+        "topic",
+        "partition",
+        "committed",
+        "end",
+        "lag",
+        "lag_seconds",
+        "lag_state",
+        "trend",
+        "rate_in",
+        "rate_out",
+        "seconds_to_catch_up",
+        "seconds_until_loss",
+        "member_id",
+        "host",
+        "client_id",
+    )
+)
+
+
+def _by_member(row: PartitionLag) -> tuple[object, ...]:
+    member = row.member
+    place = (0, -len(member.assignment), member.member_id) if member else (1, 0, "")
+    return (*place, row.partition)
+
+
+def _forecast(lag: PartitionLag | GroupLag) -> Look:
+    figures = lag.as_json()
+    names = ("trend", "rate_in", "rate_out", "seconds_to_catch_up", "seconds_until_loss")
+    return {"lag_state": figures["state"], **{name: figures[name] for name in names}}
+
+
+def _partition(row: PartitionLag) -> Look:
+    known = row.committed is not None
+    return {
+        "topic": row.partition.topic,
+        "partition": row.partition.partition,
+        "committed": row.committed,
+        "end": row.end,
+        "lag": row.records if known else None,
+        "lag_seconds": round(row.seconds, 3) if known and row.seconds is not None else None,
+        **_forecast(row),
+        "member_id": row.member.member_id if row.member else None,
+        "host": row.member.host if row.member else None,
+        "client_id": row.member.client_id if row.member else None,
     }
 
 

@@ -1,6 +1,6 @@
 """How far a group is behind: what it has committed, where its partitions end, and when the next records were written.
 
-The commands, `LagMonitor` and whatever else shows lag measure it here.
+`LagMeter` and Kafka's own tool read it here; ages, rates, states and forecasts are the meter's (`client/lag.py`).
 """
 
 from __future__ import annotations
@@ -53,8 +53,6 @@ class PartitionLag:
     leader_epoch: int | None
     end: int | None
     lag: int | None
-    seconds: float | None
-    """Age of the next record to read; 0 when there is none; None when it is not known, or not asked for."""
     member: groups.Member | None
 
 
@@ -74,9 +72,7 @@ def positions(session: Session, group: str, others: Iterable[Partition] = ()) ->
     return found
 
 
-def of_group(
-    session: Session, description: groups.Description, times: NextRecordTimes | None = None
-) -> list[PartitionLag]:
+def of_group(session: Session, description: groups.Description) -> list[PartitionLag]:
     """Every partition the group reads or has committed: those of the members with most partitions first, unread ones last."""
     order: list[tuple[Partition, groups.Member | None]] = []
     for member in sorted(description.members, key=lambda m: -len(m.assignment)):
@@ -84,14 +80,6 @@ def of_group(
     assigned = {partition for partition, _ in order}
     found = positions(session, description.group, assigned)
     order += [(partition, None) for partition in found if partition not in assigned]
-    seconds = {partition: 0.0 for partition, position in found.items() if position.lag == 0}
-    if times is not None:
-        behind = {
-            partition: position.committed
-            for partition, position in found.items()
-            if position.committed is not None and (position.lag or 0) > 0
-        }
-        seconds.update(times.ages(behind))
     return [
         PartitionLag(
             topic=partition[0],
@@ -100,17 +88,10 @@ def of_group(
             leader_epoch=found[partition].leader_epoch,
             end=end if isinstance(end := found[partition].end, int) else None,
             lag=found[partition].lag,
-            seconds=seconds.get(partition),
             member=member,
         )
         for partition, member in order
     ]
-
-
-def total(rows: Iterable[PartitionLag]) -> int | None:
-    """In records; None when it is not known of any partition, as for a group that has committed nothing."""
-    known = [row.lag for row in rows if row.lag is not None]
-    return sum(known) if known else None
 
 
 class NextRecordTimes:

@@ -110,6 +110,10 @@ class Session:
         future = self.librdkafka.describe_cluster(**self.limits.request)
         return list(self.wait(future, "describing the cluster").nodes)
 
+    def look_again(self) -> None:
+        """Ask for the live brokers anew: a process that runs for weeks sees them come and go."""
+        self.__dict__.pop("nodes", None)
+
     # Connections of our own.
 
     def call(self, request: Request[R], node: int | None = None) -> R:

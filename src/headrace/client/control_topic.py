@@ -1,0 +1,67 @@
+"""A compacted control topic as a table: what must survive a restart is the newest record of each key.
+
+Made when it is first needed, with one partition, so that its records have one order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headrace.client.admin import Admin
+from headrace.client.config import connection_settings
+from headrace.client.errors import ConfigError
+from headrace.client.producer import Producer
+from headrace.client.record import TopicPartition
+from headrace.client.scan import scan
+
+Document = dict[str, Any]
+
+
+class ControlTopic:
+    def __init__(
+        self, name: str, config: Mapping[str, object], settings: Mapping[str, str] | None = None
+    ) -> None:
+        """``settings`` are the topic's own, beside cleanup.policy."""
+        self.name = name
+        self._connection = connection_settings(config)
+        self._settings = {"cleanup.policy": "compact", **(settings or {})}
+
+    def ensure(self, admin: Admin) -> None:
+        """Create it if it is not there; raises ConfigError when a topic of this name would forget what it holds."""
+        if self.name not in admin.topics():
+            admin.create_topic(self.name, partitions=1, config=self._settings, exist_ok=True)
+        elif "compact" not in (admin.topic_config(self.name).get("cleanup.policy") or ""):
+            raise ConfigError(
+                f"the topic {self.name} is not compacted and would lose what it holds: "
+                f"headrace configs alter topic {self.name} --set cleanup.policy=compact"
+            )
+
+    def read(self, admin: Admin) -> dict[str, Document]:
+        """The newest document of each key; empty while the topic does not exist."""
+        found: dict[str, Document] = {}
+        for key, document in self._records(admin):
+            if document is None:
+                found.pop(key, None)
+            else:
+                found[key] = document
+        return found
+
+    def put(self, producer: Producer[Any, Any], key: str, document: Document | None) -> None:
+        """Returns when it is written; None removes the key."""
+        value = None if document is None else json.dumps(document, separators=(",", ":")).encode()
+        producer.send_and_wait(self.name, value, key=key.encode(), partition=0)
+
+    def _records(self, admin: Admin) -> Iterator[tuple[str, Document | None]]:
+        if self.name not in admin.topics():
+            return
+        for record in scan(self._connection, {TopicPartition(self.name, 0): None}):
+            if record.key is None:
+                continue
+            try:
+                document = None if record.value is None else json.loads(record.value)
+            except ValueError:
+                continue  # somebody else's record
+            if document is None or isinstance(document, dict):
+                yield record.key.decode("utf-8", "replace"), document
