@@ -176,7 +176,7 @@ def history(
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
     command_config: options.CommandConfig = None,
 ) -> None:
-    """Show the lag of the last hours, as 'headrace lag record' and 'headrace alerts run' wrote it to a topic."""
+    """Show the lag of the last hours, as 'headrace lag record' wrote it to a topic."""
     from headrace.cli.cluster.connection import connect
     from headrace.client import Admin
     from headrace.client.lag_history import TOPIC, LagHistory
@@ -191,7 +191,7 @@ def history(
     if not found:
         raise Failure(
             f"The topic {TOPIC} has nothing of {', '.join(groups) if groups else 'any group'} in the last {last}; "
-            "'headrace lag record' and 'headrace alerts run' write it."
+            "'headrace lag record' writes it."
         )
     for group in sorted({each.group for each in found}):
         line = view.sparkline([float(each.records) for each in found if each.group == group])
