@@ -1,4 +1,4 @@
-"""Durations as people write and read them: in `alerts.toml`, on command lines, in tables and messages."""
+"""Durations as people write and read them: on command lines, in tables and messages."""
 
 from __future__ import annotations
 
