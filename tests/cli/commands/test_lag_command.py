@@ -77,7 +77,7 @@ def test_watching_shows_each_group_with_its_state(headrace, start, group, topic)
 
 
 def test_history_shows_what_was_recorded(headrace, start, group):
-    assert "write it" in headrace("lag", "history", group).err
+    assert "'headrace lag record' writes it" in headrace("lag", "history", group).err
     recorder = start("lag", "record", "--interval", "1s")
     assert "every 1s" in recorder.stderr.readline()
     until(lambda: len(headrace("lag", "history", group, "--json").json) >= 2, "two entries")
