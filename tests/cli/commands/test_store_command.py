@@ -16,6 +16,7 @@ from headrace.cli.commands import store
 from headrace.cli.failure import Failure
 from headrace.testing.process import BrokerProcess
 from headrace.testing.zookeeper import ZooKeeperServer
+from tests.secured_zookeeper import SecuredZooKeeper, login
 
 QUIET = {"log_level": 0}
 
@@ -55,6 +56,17 @@ def values(bootstrap):
             found.append(message.value())
     consumer.close()
     return found
+
+
+@contextmanager
+def alone(data):
+    """One broker on its own store."""
+    broker = BrokerProcess(data, {})
+    broker.start()
+    try:
+        yield AdminClient({"bootstrap.servers": broker.bootstrap, **QUIET})
+    finally:
+        broker.stop()
 
 
 @pytest.mark.long
@@ -122,3 +134,35 @@ def test_a_zookeeper_that_does_not_answer_is_one_sentence(tmp_path, monkeypatch,
     ):
         store.copy(str(tmp_path), "127.0.0.1:1/chroot")
     assert [each for each in caplog.records if each.name == "headrace.kazoo"] == []
+
+
+def test_facts_go_into_a_secured_zookeeper_and_back(tmp_path):
+    with alone(tmp_path / "data") as admin:
+        admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(60)
+    secured = SecuredZooKeeper(tmp_path / "secured")
+    with secured.server:
+        place = f"{secured.tls_hosts}/headrace"
+        file = tmp_path / "server.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in (secured.tls() | login()).items()))
+        there = headrace("store", "copy", str(tmp_path / "data"), place, "--config", str(file))
+        assert there.returncode == 0, there.stderr
+        file.write_text(file.read_text().replace("=secret", "=another"))
+        denied = headrace("store", "copy", place, str(tmp_path / "stolen"), "--config", str(file))
+        assert denied.returncode == 1
+        assert "belong to another login" in denied.stderr
+        assert "another" not in denied.stderr.replace("another login", "")
+        file.write_text(file.read_text().replace("=another", "=secret"))
+        back = headrace("store", "copy", place, str(tmp_path / "back"), "--config", str(file))
+        assert back.returncode == 0, back.stderr
+    with alone(tmp_path / "back") as admin:
+        assert "orders" in admin.list_topics(timeout=30).topics
+
+
+def test_settings_that_do_not_fit_are_one_sentence(tmp_path):
+    (tmp_path / "cluster.db").touch()
+    file = tmp_path / "server.properties"
+    file.write_text("zookeeper.set.acl=true\n")
+    refused = headrace("store", "copy", str(tmp_path), "127.0.0.1:1/headrace", "--config", str(file))
+    assert refused.returncode == 2
+    assert "needs a login to own the nodes" in refused.stderr
+    assert "Traceback" not in refused.stderr
