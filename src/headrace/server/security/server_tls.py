@@ -106,9 +106,8 @@ def key_pair(own: BrokerConfig) -> KeyPair | None:
         return pem_pair(key.encode(), chain.encode(), password, "ssl.keystore.key")
     if not location:
         return None
-    return read_key_store(
-        location, own.string("ssl.keystore.password"), password, named=own.string("ssl.keystore.type")
-    )
+    kind = own.string("ssl.keystore.type")
+    return read_key_store(location, own.string("ssl.keystore.password"), password, named=kind)
 
 
 def authorities(own: BrokerConfig) -> tuple[str, str] | None:
@@ -124,7 +123,6 @@ def authorities(own: BrokerConfig) -> tuple[str, str] | None:
         return pem_authorities(text.encode(), source), source
     if not location:
         return None
-    trusted = read_trust_store(
-        location, own.string("ssl.truststore.password"), named=own.string("ssl.truststore.type")
-    )
+    kind = own.string("ssl.truststore.type")
+    trusted = read_trust_store(location, own.string("ssl.truststore.password"), named=kind)
     return trusted, f"ssl.truststore.location={location}"
