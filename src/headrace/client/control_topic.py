@@ -1,6 +1,7 @@
 """A compacted control topic as a table: what must survive a restart is the newest record of each key.
 
-Made when it is first needed, with one partition, so that its records have one order.
+Created when it is first needed, with one partition, so that its records have one order, and with three replicas where there
+are three brokers, whatever the cluster's default.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headrace.client.admin import Admin
+from headrace.client.admin import Admin, session_of
+from headrace.client.administration import brokers
 from headrace.client.config import connection_settings
 from headrace.client.errors import ConfigError
 from headrace.client.producer import Producer
@@ -17,6 +19,8 @@ from headrace.client.record import TopicPartition
 from headrace.client.scan import scan
 
 Document = dict[str, Any]
+
+_REPLICAS = 3
 
 
 class ControlTopic:
@@ -31,7 +35,14 @@ class ControlTopic:
     def ensure(self, admin: Admin) -> None:
         """Create it if it is not there; raises ConfigError when a topic of this name would forget what it holds."""
         if self.name not in admin.topics():
-            admin.create_topic(self.name, partitions=1, config=self._settings, exist_ok=True)
+            live = sum(broker.live for broker in brokers.describe(session_of(admin)).brokers)
+            admin.create_topic(
+                self.name,
+                partitions=1,
+                replication_factor=min(_REPLICAS, live),
+                config=self._settings,
+                exist_ok=True,
+            )
         elif "compact" not in (admin.topic_config(self.name).get("cleanup.policy") or ""):
             raise ConfigError(
                 f"the topic {self.name} is not compacted and would lose what it holds: "
