@@ -15,6 +15,7 @@ BROKER = [
     "server/security",
     "server/cluster",
     "server/quotas",
+    "server/telemetry",
     "server/log",
     "server/replica",
     "server/coordinator",

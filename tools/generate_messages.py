@@ -79,6 +79,8 @@ APIS: dict[str, tuple[int, int]] = {
     "allocate_producer_ids": (0, 0),
     "consumer_group_heartbeat": (0, 1),
     "consumer_group_describe": (0, 1),
+    "get_telemetry_subscriptions": (0, 0),
+    "push_telemetry": (0, 0),
     "list_config_resources": (0, 1),
     "describe_topic_partitions": (0, 0),
     # Not APIs: what consumers put into their group's opaque bytes.

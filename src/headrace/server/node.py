@@ -55,6 +55,7 @@ from headrace.server.security.choosing import authorizer_of
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.principal_builder import principal_builder
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
+from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -285,6 +286,9 @@ class Node:
             turn,
         )
         undo.callback(self.transactions.coordinator.close)
+        telemetry = Telemetry(self.clock)
+        telemetry.follow(self.cluster)
+        undo.callback(telemetry.close)
         self.engines = Engines(
             self.broker_id,
             self.clock,
@@ -299,6 +303,7 @@ class Node:
             self.transactions,
             turn,
             ClientQuotas(self.config, self.clock),
+            telemetry,
             authorizer,
             tls=self.tls,
         )

@@ -249,12 +249,15 @@ ROWS = [
     Row(SHOW, ON_CLUSTER, "results", 4, configs(4, "1")),
     Row(SHOW, ON_CLUSTER, "results", 4, configs(8, "1")),
     Row(SHOW, GROUP, "results", 4, configs(32, "g")),
+    Row(SHOW, ON_CLUSTER, "results", 4, configs(16, "s")),
     Row(CHANGE, TOPIC, "responses", 2, replace(2)),
     Row(CHANGE, ON_CLUSTER, "responses", 2, replace(4, "1")),
     Row(CHANGE, TOPIC, "responses", 1, change(2)),
     Row(CHANGE, ON_CLUSTER, "responses", 1, change(4, "1")),
     Row(CHANGE, ON_CLUSTER, "responses", 1, change(8, "1")),
     Row(CHANGE, GROUP, "responses", 1, change(32, "g")),
+    Row(CHANGE, ON_CLUSTER, "responses", 1, change(16, "s")),
+    Row(CHANGE, ON_CLUSTER, "responses", 2, replace(16, "s")),
     Row(DESCRIBE, ON_CLUSTER, "", 4, lambda t: DescribeLogDirsRequest()),
     Row(
         ALTER,
@@ -317,6 +320,7 @@ ROWS = [
 WITH_TESTS_OF_THEIR_OWN = {
     *("api_versions", "describe_cluster", "list_groups", "list_transactions"),
     *("sasl_authenticate", "sasl_handshake"),
+    *("get_telemetry_subscriptions", "push_telemetry"),
     *(f"{what}_delegation_token" for what in ("create", "renew", "expire", "describe")),
 }
 """They refuse nobody, and show what the client may see; or they are about the client itself (tests/server/security)."""

@@ -1,6 +1,7 @@
 """DescribeConfigs: settings with the value in effect, where it comes from and what it overrides.
 
-- Topics, this broker, the cluster-wide default (a broker with an empty name), this broker's loggers, groups.
+- Topics, this broker, the cluster-wide default (a broker with an empty name), this broker's loggers, groups, client
+  metrics.
 - Only a broker itself describes its settings; clients ask that broker.
 - 1: sources and synonyms  - 3: types and documentation, if asked for
 """
@@ -15,6 +16,7 @@ from headrace.server.cluster.topics import check_topic_name
 from headrace.server.config.describe import (
     ConfigEntry,
     describe_broker,
+    describe_client_metrics,
     describe_cluster_default,
     describe_group,
     describe_topic,
@@ -79,7 +81,11 @@ def _describe(context: Context, asked: DescribeConfigsResource) -> list[ConfigEn
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
         return describe_group(config, image.configs.get(ConfigResource(ResourceType.GROUP, name), {}))
     if asked.resource_type == ResourceType.CLIENT_METRICS:
-        return []
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        return describe_client_metrics(
+            image.configs.get(ConfigResource(ResourceType.CLIENT_METRICS, name), {})
+        )
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {asked.resource_type}")
 
 

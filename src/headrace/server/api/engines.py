@@ -21,6 +21,7 @@ from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import AllowAll, Authorizer, StandardAuthorizer
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.permitted import PermittedTopics
+from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import Transactions
 
 
@@ -40,6 +41,7 @@ class Engines:
     transactions: Transactions
     turn: Turn
     quotas: ClientQuotas
+    telemetry: Telemetry
     authorizer: Authorizer = field(default_factory=AllowAll)
     tls: LiveTls | None = None
     """Of this broker's listeners."""

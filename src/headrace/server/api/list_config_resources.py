@@ -1,7 +1,7 @@
 """ListConfigResources: what has settings, or can have them.
 
-- 0: client metrics subscriptions only, of which there are none here
-- 1: topics, brokers, their loggers and groups with settings of their own; all kinds when none is named
+- 0: client metrics subscriptions only
+- 1: topics, brokers, their loggers, groups with settings of their own and client metrics subscriptions; all kinds when none is named
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from headrace.wire.messages.list_config_resources import (
 @requires_on_cluster(Operation.DESCRIBE_CONFIGS)
 def handle(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     if context.version == 0:
-        return ListConfigResourcesResponse()
-    wanted = set(request.resource_types) or {int(kind) for kind in ResourceType}
+        wanted = {int(ResourceType.CLIENT_METRICS)}
+    else:
+        wanted = set(request.resource_types) or {int(kind) for kind in ResourceType}
     if not wanted <= set(ResourceType):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     image = context.engines.cluster.image
@@ -36,6 +37,4 @@ def _names(image: MetadataImage, kind: ResourceType) -> list[str]:
         return sorted(image.topics)
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         return [str(broker.id) for broker in image.brokers.values() if not broker.fenced]
-    if kind is ResourceType.GROUP:
-        return sorted(resource.name for resource in image.configs if resource.type is kind)
-    return []
+    return sorted(resource.name for resource in image.configs if resource.type is kind)

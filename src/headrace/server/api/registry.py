@@ -72,6 +72,8 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "list_transactions": (66, 0, 2),
     "consumer_group_heartbeat": (68, 0, 1),
     "consumer_group_describe": (69, 0, 1),
+    "get_telemetry_subscriptions": (71, 0, 0),
+    "push_telemetry": (72, 0, 0),
     "list_config_resources": (74, 0, 1),
     "describe_topic_partitions": (75, 0, 0),
 }

@@ -1,4 +1,4 @@
-"""Changing the settings of topics, brokers, groups and the whole cluster: what is allowed, and what changes.
+"""Changing the settings of topics, brokers, groups, client metrics and the whole cluster: what is allowed, and what changes.
 
 All settings of one resource change together or not at all.
 """
@@ -16,6 +16,11 @@ from headrace.server.cluster.policy_changes import ConfigsChanged
 from headrace.server.cluster.topics import check_topic_name
 from headrace.server.config.broker import BrokerConfig, base_setting
 from headrace.server.config.broker_table import BROKER_SETTINGS
+from headrace.server.config.client_metrics import (
+    CLIENT_METRICS_SETTINGS,
+    check_match,
+    check_names_and_interval,
+)
 from headrace.server.config.definition import ConfigError, ConfigType, Setting, UpdateMode, format_value
 from headrace.server.config.group_bounds import check_group_settings
 from headrace.server.config.group_table import GROUP_SETTINGS
@@ -106,6 +111,8 @@ def _definition(resource: ConfigResource, name: str) -> Setting | None:
         return TOPIC_SETTINGS.get(name)
     if resource.type is ResourceType.GROUP:
         return GROUP_SETTINGS.get(name)
+    if resource.type is ResourceType.CLIENT_METRICS:
+        return CLIENT_METRICS_SETTINGS.get(name)
     return base_setting(name)
 
 
@@ -148,6 +155,8 @@ def _checked(
             _check_broker(image, config, resource.name, after, values)
         elif resource.type is ResourceType.GROUP:
             _check_group(config, resource.name, after)
+        elif resource.type is ResourceType.CLIENT_METRICS:
+            _check_client_metrics(resource.name, after)
         else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.type.name}.")
     except ConfigError as error:
@@ -215,3 +224,13 @@ def _check_group(config: BrokerConfig, group: str, after: Mapping[str, str]) -> 
     if not group:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     check_group_settings(config, after)
+
+
+def _check_client_metrics(subscription: str, after: Mapping[str, str]) -> None:
+    if not subscription:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    try:
+        check_names_and_interval(after)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    check_match(after)

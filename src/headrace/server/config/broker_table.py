@@ -75,6 +75,7 @@ _IDENTITY_AND_NETWORK = [
     Setting("request.timeout.ms", INT, 30_000, "How long a broker waits for another one's reply.", None, HIGH),
     Setting("fetch.max.bytes", INT, 57_671_680, "The most bytes returned for one fetch.", at_least(1024)),
     Setting("max.incremental.fetch.session.cache.slots", INT, 1000, "How many fetch sessions are kept.", at_least(0)),
+    Setting("telemetry.max.bytes", INT, 1_048_576, "The largest push of metrics taken from a client, as compressed by it.", at_least(1), LOW),
     Setting("max.request.partition.size.limit", INT, 2000, "How many partitions one DescribeTopicPartitions reply holds.", at_least(1)),
 ]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headrace.server.config.broker import SYNONYM_GROUPS, BrokerConfig, base_setting
 from headrace.server.config.broker_table import BROKER_SETTINGS, DYNAMIC_ONLY
+from headrace.server.config.client_metrics import CLIENT_METRICS_SETTINGS
 from headrace.server.config.definition import ConfigSource, ConfigType, Setting, UpdateMode, format_value
 from headrace.server.config.group_table import GROUP_SETTINGS
 from headrace.server.config.inert import INERT, INERT_IN_TOPICS
@@ -105,6 +106,19 @@ def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[C
         if name in overrides:
             value = overrides[name]
             synonyms.insert(0, ConfigSynonym(name, value, ConfigSource.GROUP_CONFIG))
+        entries.append(_entry(setting, name, value, synonyms, read_only=False))
+    return entries
+
+
+def describe_client_metrics(own: Mapping[str, str]) -> list[ConfigEntry]:
+    """The settings of a client metrics subscription; one that does not exist has the defaults, as in Kafka."""
+    entries: list[ConfigEntry] = []
+    for name, setting in CLIENT_METRICS_SETTINGS.items():
+        default = format_value(setting.default)
+        value = own.get(name, default)
+        synonyms = [ConfigSynonym(name, default, ConfigSource.DEFAULT_CONFIG)]
+        if name in own:
+            synonyms.insert(0, ConfigSynonym(name, value, ConfigSource.CLIENT_METRICS_CONFIG))
         entries.append(_entry(setting, name, value, synonyms, read_only=False))
     return entries
 

@@ -108,7 +108,6 @@ _REMARKS: Mapping[str, str] = {
     "metrics.recording.level": _METRICS,
     "metrics.sample.window.ms": _METRICS,
     "auto.include.jmx.reporter": _METRICS,
-    "telemetry.max.bytes": _METRICS,
     "socket.connection.setup.timeout.max.ms": "has no effect: `socket.connection.setup.timeout.ms` does not grow",
     "zookeeper.max.in.flight.requests": "has no effect: the store sends its requests in one pipeline",
     "zookeeper.sync.time.ms": "was removed in Kafka 3.0 and had no effect before",

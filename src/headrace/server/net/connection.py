@@ -130,6 +130,7 @@ class Connection(asyncio.BufferedProtocol):
         "muted",
         "peer_certificate",
         "peer_host",
+        "peer_port",
         "permissions",
         "principal",
         "repeated",
@@ -165,6 +166,7 @@ class Connection(asyncio.BufferedProtocol):
         """0 while the frames are a login's bare messages, which may be empty."""
         self.max_frame = listener.max_request_bytes
         self.peer_host = ""
+        self.peer_port = 0
         self.peer_certificate: bytes | None = None
         """The certificate the client showed, DER, if it did and it is trusted."""
         self.software_name = ""
@@ -194,7 +196,10 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
-        self.peer_host = str(peer[0]) if isinstance(peer, tuple) else "local"
+        if isinstance(peer, tuple):
+            self.peer_host, self.peer_port = str(peer[0]), int(peer[1])
+        else:
+            self.peer_host = "local"
         self.replies = self._listener.make_replies(self, self.transport)
         if not self._listener.opened(self):
             self.transport.abort()
