@@ -145,7 +145,7 @@ def test_brokers_and_the_whole_cluster_have_dynamic_settings(image: MetadataImag
             ConfigResource(ResourceType.CLIENT_METRICS, "m"),
             [ConfigOp("interval.ms", SET, "1")],
             ErrorCode.INVALID_REQUEST,
-            "Unexpected resource type",
+            "interval must be between 100 and 3600000 (1 hour)",
         ),
     ],
 )
