@@ -35,7 +35,8 @@ COMMANDS = {
     ),
     "users": Entry("headrace.cli.commands.users", "Add, list and remove users who log in with SCRAM."),
     "configs": Entry(
-        "headrace.cli.commands.configs", "Show and change settings of topics, brokers and groups."
+        "headrace.cli.commands.configs",
+        "Show and change settings of topics, brokers, groups and client metrics.",
     ),
     "acls": Entry("headrace.cli.commands.acls", "Allow and deny: add, list, remove and explain ACLs."),
     "quotas": Entry("headrace.cli.commands.quotas", "Show, set and remove client quotas."),

@@ -1,4 +1,4 @@
-"""`headrace configs`: settings of topics, brokers and groups."""
+"""`headrace configs`: settings of topics, brokers, groups and client metrics."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ from headrace.cli.failure import Misuse
 from headrace.cli.parsing import properties
 from headrace.cli.view import output
 
-app = options.command_app("Show and change the settings of topics, brokers and groups.")
+app = options.command_app("Show and change the settings of topics, brokers, groups and client metrics.")
 
 
 class Kind(StrEnum):
     TOPIC = "topic"
     BROKER = "broker"
     GROUP = "group"
+    CLIENT_METRICS = "client-metrics"
 
 
-KindArgument = Annotated[Kind, typer.Argument(metavar="topic|broker|group", show_default=False)]
+KindArgument = Annotated[
+    Kind, typer.Argument(metavar="topic|broker|group|client-metrics", show_default=False)
+]
 NameArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[NAME]", help="A topic, a broker's number (none: the default of all), a group."),
+    typer.Argument(
+        metavar="[NAME]",
+        help="A topic, a broker's number (none: the default of all), a group, a subscription to client metrics.",
+    ),
 ]
 
 
@@ -44,7 +50,7 @@ def describe(
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
     command_config: options.CommandConfig = None,
 ) -> None:
-    """Show the settings of a topic, a broker or a group, and where each comes from."""
+    """Show the settings of a topic, a broker, a group or a client metrics subscription, and where each comes from."""
     resource = _resource(kind, name)
 
     from headrace.cli.cluster.connection import connect
@@ -85,6 +91,7 @@ def describe(
     epilog=options.examples(
         "headrace configs alter topic orders --set retention.ms=86400000",
         "headrace configs alter topic orders --delete retention.ms --set cleanup.policy=compact,delete",
+        "headrace configs alter client-metrics producers --set metrics=org.apache.kafka.producer. --set interval.ms=10000",
         "headrace configs alter broker --set log.retention.ms=172800000",
     )
 )

@@ -27,6 +27,7 @@ TOOLS = {
     "features": Tool("features", "Describe, upgrade and downgrade feature levels."),
     "acls": Tool("acls", "Add, list and remove ACLs."),
     "configs": Tool("configs", "Describe and alter settings of topics, brokers and groups."),
+    "client-metrics": Tool("client_metrics", "Say which metrics clients push to the brokers."),
     "delegation-tokens": Tool("delegation_tokens", "Create, renew, expire and describe delegation tokens."),
     "get-offsets": Tool("get_offsets", "Print offsets of partitions: earliest, latest, by time."),
     "delete-records": Tool("delete_records", "Delete the records of partitions before an offset."),

@@ -114,11 +114,8 @@ def describe_client_metrics(own: Mapping[str, str]) -> list[ConfigEntry]:
     """The settings of a client metrics subscription; one that does not exist has the defaults, as in Kafka."""
     entries: list[ConfigEntry] = []
     for name, setting in CLIENT_METRICS_SETTINGS.items():
-        default = format_value(setting.default)
-        value = own.get(name, default)
-        synonyms = [ConfigSynonym(name, default, ConfigSource.DEFAULT_CONFIG)]
-        if name in own:
-            synonyms.insert(0, ConfigSynonym(name, value, ConfigSource.CLIENT_METRICS_CONFIG))
+        value = own.get(name, format_value(setting.default))
+        synonyms = [ConfigSynonym(name, value, ConfigSource.CLIENT_METRICS_CONFIG)] if name in own else []
         entries.append(_entry(setting, name, value, synonyms, read_only=False))
     return entries
 
