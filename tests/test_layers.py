@@ -23,6 +23,7 @@ BROKER = [
     "server/transactions",
     "server/net",
     "server/api",
+    "server/metrics",
     "server",
 ]
 """From the ground up: each may use those before it."""

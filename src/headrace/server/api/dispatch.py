@@ -48,6 +48,7 @@ class Dispatcher:
             api.load()
         flexible = version >= api.request.FLEXIBLE
         client_id, position = read_client_id(frame, flexible)
+        connection.client_id = client_id or ""
         context = Context(self._engines, connection, version, correlation_id, client_id, api=api.name)
         if self._quotas.in_force:
             context.meter = start_meter(context, len(frame) - position)

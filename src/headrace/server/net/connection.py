@@ -123,6 +123,8 @@ class Connection(asyncio.BufferedProtocol):
         "_throttle",
         "_throttled_until",
         "allowance",
+        "bytes_received",
+        "client_id",
         "last_active",
         "login",
         "max_frame",
@@ -135,8 +137,10 @@ class Connection(asyncio.BufferedProtocol):
         "principal",
         "repeated",
         "replies",
+        "requests",
         "serve",
         "share",
+        "since",
         "software_name",
         "software_version",
         "transport",
@@ -171,7 +175,12 @@ class Connection(asyncio.BufferedProtocol):
         """The certificate the client showed, DER, if it did and it is trusted."""
         self.software_name = ""
         self.software_version = ""
-        self.last_active = listener.monotonic()
+        self.client_id = ""
+        """The client's name for itself, in its last request."""
+        self.requests = 0
+        """Whole frames served, a login's included."""
+        self.bytes_received = 0
+        self.since = self.last_active = listener.monotonic()
 
     def identify(self, principal: str) -> None:
         """The peer is `principal` from now on; what was remembered for another one no longer counts."""
@@ -222,6 +231,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._inbox.end += nbytes
+        self.bytes_received += nbytes
         self.parse()
         if self.share.spend(nbytes) and not self._reading_paused and not self.transport.is_closing():
             self._pause_reading()
@@ -320,6 +330,7 @@ class Connection(asyncio.BufferedProtocol):
                 needed = 4 + size
                 break
             inbox.start = start + 4 + size
+            self.requests += 1
             self.last_active = listener.monotonic()
             frame = inbox.view[start + 4 : inbox.start]
             try:

@@ -110,6 +110,7 @@ class ReplyQueue:
         self._gathering = False
         self._gathered: list[bytes | bytearray] = []
         self._gathered_size = 0
+        self.bytes_sent = 0
 
     @property
     def waiting(self) -> int:
@@ -138,7 +139,9 @@ class ReplyQueue:
             reply.parts = (data,)
             self._replies.append(reply)
             self._pump()
-        elif self._gathering:
+            return
+        self.bytes_sent += len(data)
+        if self._gathering:
             self._gathered.append(data)
             self._gathered_size += len(data)
             if self._gathered_size >= GATHER_MOST:
@@ -206,6 +209,7 @@ class ReplyQueue:
             count = self._write_piece()
             if count is None:
                 return
+            self.bytes_sent += count
             # Sending costs a quarter to a half of what receiving, checking and writing does.
             if self._share.spend(count // 4) and self._parts:
                 self._pump_state = _Pump.YIELDED
@@ -323,6 +327,7 @@ class ReplyQueue:
                 self._fail(f"a log file could not be read: {error}")
                 return
             if self._advance(part, count):
+                self.bytes_sent += count
                 self._transport.write(memoryview(piece)[:count])
                 self._pump()
 

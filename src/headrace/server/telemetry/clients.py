@@ -68,10 +68,6 @@ class TelemetryClient:
     push: Push | None = None
     pushes: int = 0
 
-    @property
-    def shown_id(self) -> str:
-        return format_id(self.id)
-
     def forgotten_at(self) -> float:
         return self.seen_ms + max(3 * self.asked.interval_ms, SHORTEST_MEMORY_MS)
 
@@ -173,7 +169,7 @@ class Telemetry:
         if client.life is _Life.TERMINATED:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                f"Client [{client.shown_id}] sent the previous request with state terminating to TRUE, can not accept any "
+                f"Client [{format_id(client.id)}] sent the previous request with state terminating to TRUE, can not accept any "
                 "requests after that",
             )
         if not client.may_push(self._now_ms()) and not terminating:
@@ -181,17 +177,17 @@ class Telemetry:
         if subscription_id != client.asked.id:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
-                f"Unknown client subscription id for the client [{client.shown_id}]",
+                f"Unknown client subscription id for the client [{format_id(client.id)}]",
             )
         if not Codec.NONE <= codec <= Codec.ZSTD:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-                f"Unknown compression type [{codec}] is received in telemetry request from [{client.shown_id}]",
+                f"Unknown compression type [{codec}] is received in telemetry request from [{format_id(client.id)}]",
             )
         if size > largest:
             raise KafkaError(
                 ErrorCode.TELEMETRY_TOO_LARGE,
-                f"Telemetry request from [{client.shown_id}] is larger than the maximum allowed size [{largest}]",
+                f"Telemetry request from [{format_id(client.id)}] is larger than the maximum allowed size [{largest}]",
             )
 
     async def take_push(self, client: TelemetryClient, codec: int, metrics: bytes) -> None:
@@ -247,9 +243,9 @@ class Telemetry:
             return client
         self._clients.move_to_end(instance)
         client.seen_ms = now_ms
+        client.identity = identity
         if client.subscriptions_version != self._version:
             # It is as if the client had just come: it may ask, and push, at once.
-            client.identity = identity
             client.asked = ask(self._subscriptions, identity, instance)
             client.subscriptions_version = self._version
             client.got_ms = client.pushed_ms = _NEVER
@@ -278,4 +274,4 @@ class Telemetry:
 
 
 def _too_early(client: TelemetryClient) -> str:
-    return f"Request from the client [{client.shown_id}] arrived before the next push interval time"
+    return f"Request from the client [{format_id(client.id)}] arrived before the next push interval time"
