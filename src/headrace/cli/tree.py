@@ -30,6 +30,10 @@ COMMANDS = {
     "consume": Entry("headrace.cli.commands.consume", "Read records from topics."),
     "groups": Entry("headrace.cli.commands.groups", "List, describe, reset and delete consumer groups."),
     "lag": Entry("headrace.cli.commands.lag", "Watch, check and record how far groups are behind."),
+    "clients": Entry(
+        "headrace.cli.commands.clients", "Who is connected to the cluster, and the metrics clients push."
+    ),
+    "top": Entry("headrace.cli.commands.top", "Watch brokers, topics, groups and clients at work."),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),

@@ -19,8 +19,8 @@ from headrace.wire.otlp import Distribution, Series
 Json = dict[str, object]
 
 
-def document(engines: Engines, acceptors: Acceptors, instance: str | None) -> Iterator[str]:
-    """One JSON object. The metrics themselves are there for the client whose instance id is given."""
+def document(engines: Engines, acceptors: Acceptors, wanted: str | None) -> Iterator[str]:
+    """One JSON object. The metrics themselves are there for the client id, or client instance id, that is wanted."""
     image = engines.cluster.image
     head = {"cluster_id": image.cluster_id, "broker": engines.broker_id}
     yield json.dumps(head)[:-1]
@@ -29,7 +29,8 @@ def document(engines: Engines, acceptors: Acceptors, instance: str | None) -> It
     yield from _array(_connection(each, now, now_ms) for each in tuple(acceptors.connections))
     yield ', "telemetry": '
     yield from _array(
-        _telemetry(each, format_id(each.id) == instance) for each in engines.telemetry.clients()
+        _telemetry(each, wanted is not None and wanted in (format_id(each.id), each.identity.client_id))
+        for each in engines.telemetry.clients()
     )
     yield "}\n"
 
