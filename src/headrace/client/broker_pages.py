@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import quote
 
 from headrace.client.administration import configs
-from headrace.client.administration.errors import Unreachable
 from headrace.client.administration.session import Session
 from headrace.client.errors import BrokerError
 
@@ -50,7 +49,7 @@ def find(session: Session) -> list[Place]:
     for node in session.nodes:
         try:
             settings = configs.describe(session, "broker", [str(node.id)])[str(node.id)]
-        except (BrokerError, Unreachable):
+        except BrokerError:
             continue  # It may not be asked, or has just died: its page is missing, and the others are shown.
         value = next((each.value for each in settings if each.name == SETTING), None)
         if value:
