@@ -23,11 +23,12 @@ def dispatch(arguments: list[str]) -> int:
 
         return run_kafka_tool(arguments[1:])
     if arguments[:1] == ["up"]:
-        from headrace.cli.commands.start import read_plain, start
+        from headrace.cli.commands.start import read_plain, start, with_default_values
 
         options = read_plain(arguments[1:])
         if options is not None:
             return start(options)
+        arguments = ["up", *with_default_values(arguments[1:])]
     from headrace.cli.tree import run
 
     return run(arguments)

@@ -24,6 +24,7 @@ from headrace.client.consumer import Consumer
 from headrace.client.errors import BrokerError, ConfigError
 from headrace.client.lag_states import LagState, Look, Window, worst
 from headrace.client.record import TopicPartition
+from headrace.unread import Unread
 from headrace.wire.errors import ErrorCode
 
 DEFAULT_WINDOW = 60.0
@@ -170,22 +171,22 @@ class LagMeter:
         owners = _owners(description)
         found = lag.positions(self._session, group_id, {*owners, *topics})
         first, _ = offsets.list_offsets(self._session, list(found), offsets.EARLIEST)
-        known: dict[TopicPartition, _Place] = {}
+        known: dict[TopicPartition, Unread] = {}
         unreadable = []
         for each, position in found.items():
             partition = TopicPartition(*each)
             if isinstance(position.end, BrokerError) or each not in first:
                 unreadable.append(partition)
             else:
-                known[partition] = _Place(position.committed, first[each], position.end)
+                known[partition] = Unread(position.committed, first[each], position.end)
         ages = self._times.ages(
-            {(p.topic, p.partition): place.start for p, place in known.items() if place.unread}
+            {(p.topic, p.partition): place.start for p, place in known.items() if place.records}
         )
         attended = description is None or description.is_simple or bool(description.members)
         before, now = self._windows.get(group_id, {}), self._now()
         windows: dict[TopicPartition, Window] = {}
         for partition, place in known.items():
-            age = ages.get(partition) if place.unread else 0.0
+            age = ages.get(partition) if place.records else 0.0
             look = Look(now, place.start, place.end, attended, place.committed is not None, age)
             windows[partition] = before.get(partition, Window(self._window)).take(look)
         # A partition that has no leader now is not forgotten: its window goes on when it is back.
@@ -225,9 +226,9 @@ class LagMeter:
             return None  # a login that only librdkafka knows
 
     def _limits(
-        self, places: dict[TopicPartition, _Place]
+        self, places: dict[TopicPartition, Unread]
     ) -> tuple[dict[str, Limits], dict[tuple[str, int], int]]:
-        behind = [partition for partition, place in places.items() if place.unread]
+        behind = [partition for partition, place in places.items() if place.records]
         limits = self._retention.limits(self._session, {partition.topic for partition in behind})
         by_size = [(p.topic, p.partition) for p in behind if limits[p.topic].bytes is not None]
         return limits, self._retention.sizes(self._session, by_size) if by_size else {}
@@ -235,7 +236,7 @@ class LagMeter:
     def _partition(
         self,
         partition: TopicPartition,
-        place: _Place,
+        place: Unread,
         window: Window,
         limits: dict[str, Limits],
         sizes: dict[tuple[str, int], int],
@@ -246,7 +247,7 @@ class LagMeter:
             limits.get(partition.topic, Limits()),
             age=window.looks[-1].age,
             ageing=window.ageing,
-            unread=place.unread,
+            unread=place.records,
             trend=window.trend,
             bytes_per_record=size / held if size is not None and held > 0 else None,
         )
@@ -254,14 +255,14 @@ class LagMeter:
             partition,
             place.committed,
             place.end,
-            place.unread,
+            place.records,
             window.looks[-1].age,
             window.state,
             window.trend,
             window.rate_in,
             window.rate_out,
             until_loss,
-            0 if place.committed is None else max(0, place.first - place.committed),
+            place.lost,
             member,
         )
 
@@ -305,22 +306,6 @@ class LagMonitor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    committed: int | None
-    first: int
-    end: int
-
-    @property
-    def start(self) -> int:
-        """A committed offset may lie before the beginning of the log by now, and no commit means all of it."""
-        return max(self.committed or 0, self.first)
-
-    @property
-    def unread(self) -> int:
-        return max(0, self.end - self.start)
 
 
 def _owners(description: groups.Description | None) -> dict[TopicPartition, groups.Member]:

@@ -7,11 +7,12 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace.clock import Clock, SystemClock
 from headrace.server.api.dispatch import Dispatcher
 from headrace.server.api.engines import Engines
+from headrace.server.api.registry import name_of
 from headrace.server.cluster.auto_topic_creation import AutoTopicCreation
 from headrace.server.cluster.decisions import alter_partition
 from headrace.server.cluster.image import Endpoint
@@ -22,7 +23,7 @@ from headrace.server.cluster.registration import Registration
 from headrace.server.cluster.store import StoreError
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
-from headrace.server.config.listeners import Listener
+from headrace.server.config.listeners import Listener, join_address
 from headrace.server.disk_room import DiskRoom
 from headrace.server.disk_threads import DiskThreads
 from headrace.server.groups.attach import attach_groups
@@ -40,7 +41,8 @@ from headrace.server.log.manager import LogManager
 from headrace.server.logins import Logins
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
-from headrace.server.net.binding import BindError, bind
+from headrace.server.net.binding import BindError, bind, bind_metrics
+from headrace.server.net.request_times import RequestStatistics
 from headrace.server.quotas.addresses import AddressRates
 from headrace.server.quotas.client_quotas import ClientQuotas, client_window
 from headrace.server.quotas.follow import follow_quotas
@@ -60,6 +62,9 @@ from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from headrace.wire.schema import Request, Response
+
+if TYPE_CHECKING:
+    from headrace.server.metrics.endpoint import MetricsEndpoint
 
 log = logging.getLogger("headrace")
 
@@ -90,6 +95,10 @@ class Node:
         """Ends what was started, newest first. A step that fails does not keep the others from running."""
         self.addresses: dict[str, tuple[str, int]] = {}
         """Where each listener is bound, by name; never port 0."""
+        self.metrics_address: tuple[str, int] | None = None
+        """Where metrics are served, if they are; never port 0."""
+        self._metrics: MetricsEndpoint | None = None
+        self.requests = RequestStatistics(self.clock.monotonic, name_of)
         self.guessed_addresses: dict[str, tuple[str, int]] = {}
         """Addresses advertised for listeners that bind every interface and have no advertised.listeners."""
 
@@ -120,6 +129,7 @@ class Node:
         sockets = self._bind()
         for _, bound in sockets:
             undo.callback(bound.close)
+        await self._open_metrics()
         self.broker_id = identity.broker_id
         flusher = GroupFlusher(self._disk)
         self.peers = self._peers()
@@ -158,6 +168,7 @@ class Node:
         follow_acls(self.cluster, authorizer)
         await self._serve(sockets, authorizer)
         replication.start()
+        self._serve_metrics()
 
     def _leave_logs(self) -> None:
         """End without having served: logs that were cleanly stopped before stay so, and the others stay marked as not."""
@@ -245,6 +256,7 @@ class Node:
     def _configure(self, config: BrokerConfig) -> None:
         """Apply settings that changed on the running cluster."""
         self.replicas.configure(config)
+        self._configure_metrics(config)
         self.cleaner.settings = cleaner_settings(config)
         self._disk.resize(config.integer("num.io.threads"))
         self.tls.configure(config, self._disk)
@@ -314,7 +326,10 @@ class Node:
         dispatcher = self._dispatcher(self.engines)
         self.logins = Logins(self.config, self.cluster, self._principals, dispatcher.dispatch, self.clock)
         undo.callback(self.logins.close)
-        self.acceptors = Acceptors(dispatcher, limits(config), self.admission, self.clock, self._disk)
+        self._configure_metrics(config)
+        self.acceptors = Acceptors(
+            dispatcher, limits(config), self.admission, self.clock, self._disk, self.requests
+        )
         self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config))
         follow_settings(self.cluster, self.config, self._configure)
         self._background = asyncio.gather(
@@ -331,6 +346,49 @@ class Node:
                 gate=self.logins.gate(listener.name),
             )
 
+    async def _open_metrics(self) -> None:
+        """Answer probes from now on; there is something to scrape once the broker serves."""
+        address = self.config.metrics_address
+        if address is None:
+            return
+        # Imported here: most brokers in tests and trials have none.
+        from headrace.server.metrics.endpoint import MetricsEndpoint
+
+        bound = bind_metrics(self.config, *address)
+        self._undo.callback(bound.close)
+        host, port = bound.getsockname()[:2]
+        self.metrics_address = host, port
+        # With its port, so that tools that describe the broker find it.
+        self.config = self.config.with_static("headrace.metrics.listener", join_address(host, port))
+        self._metrics = MetricsEndpoint(self.clock)
+        self._undo.push_async_callback(self._metrics.close)
+        await self._metrics.open(bound)
+
+    def _serve_metrics(self) -> None:
+        endpoint = self._metrics
+        if endpoint is None:
+            return
+        from headrace.server.metrics.page import Page
+
+        page = Page(self.engines, self.acceptors, self.peers, lambda: endpoint.stopping)
+        endpoint.serve(page, self._why_not_ready)
+        self._undo.callback(endpoint.leave)
+
+    def _configure_metrics(self, config: BrokerConfig) -> None:
+        self.requests.log_slower_than(config.integer("headrace.slow.request.ms"))
+        every_partition = config.boolean("headrace.metrics.partitions")
+        if self._metrics is not None:
+            self._metrics.every_partition = every_partition
+
+    def _why_not_ready(self) -> str | None:
+        """Why clients should not come here now."""
+        me = self.cluster.image.brokers.get(self.broker_id)
+        if me is None or me.fenced or me.epoch != self.cluster.broker_epoch:
+            return "The broker is cut off from its cluster."
+        if not any(True for _ in self.logs.online_directories):
+            return "Every data directory has failed."
+        return None
+
     async def _hand_over(self) -> None:
         """Move leadership to other brokers while this one still serves."""
         config = self.config
@@ -343,6 +401,8 @@ class Node:
     async def stop(self) -> None:
         """Hand over, stop serving, write everything to disk, mark the stop as clean, and leave the cluster."""
         self._end_logs = self.logs.close
+        if self._metrics is not None:
+            self._metrics.stop_serving()
         try:
             await self._hand_over()
         finally:

@@ -17,7 +17,7 @@ from headrace.server.config.broker import BrokerConfig
 from headrace.server.identity import StartError
 from headrace.server.log.files import Files
 from headrace.server.node import Node
-from headrace.server.security.exposure import exposure
+from headrace.server.security.exposure import exposure, metrics_line
 from headrace.server.stop_signals import StopSignals
 from headrace.server.supervised import end_with_supervisor
 
@@ -86,6 +86,7 @@ async def _serve(node: Node, signals: StopSignals) -> None:
     print(
         f"Headrace {__version__} is ready: broker {node.broker_id} on {where}, data in {data} "
         f"({loop.time() - started:.2f} s)"
+        f"{metrics_line(node.metrics_address)}"
         f"{exposure(node.config, {name: host for name, (host, _) in node.addresses.items()})}",
         flush=True,
     )

@@ -25,9 +25,9 @@ from headrace.server.cluster.embedded import FILE_NAME, EmbeddedStore
 from headrace.server.cluster.store import StoreError
 from headrace.server.cluster.store_server import StoreServer
 from headrace.server.config.broker import BrokerConfig
-from headrace.server.config.listeners import Listener
+from headrace.server.config.listeners import Listener, join_address
 from headrace.server.identity import StartError, refuse_standalone_data
-from headrace.server.security.exposure import exposure
+from headrace.server.security.exposure import exposure, openness
 from headrace.server.stop_signals import StopSignals
 from headrace.server.supervised import SUPERVISOR_VARIABLE
 
@@ -40,6 +40,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
 HEALTHY_SECONDS = 10.0
 """A broker that served for so long did not end early."""
 _READY = re.compile(rb"is ready: broker \d+ on ([^\n]*), data in ")
+_METRICS = re.compile(rb"; metrics at (\S+?),?(?:;|\s|$)")
 
 
 @dataclass(slots=True)
@@ -68,6 +69,10 @@ def settings_of(broker_id: int, count: int, config: BrokerConfig, socket: Path) 
     }
     if config.advertised_listeners:
         own["advertised.listeners"] = _shifted(config.advertised_listeners, broker_id - 1)
+    metrics = config.metrics_address
+    if metrics is not None:
+        host, port = metrics
+        own["headrace.metrics.listener"] = join_address(host, port + broker_id - 1 if port else 0)
     # A cluster of fewer brokers than the usual three can still keep offsets and transactions.
     for name, most in (
         ("offsets.topic.replication.factor", count),
@@ -114,6 +119,7 @@ class _Child:
     process: asyncio.subprocess.Process | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     address: str = ""
+    metrics: str = ""
 
 
 class Supervisor:
@@ -169,13 +175,21 @@ class Supervisor:
                 where = ", ".join(child.address for child in self._children)
                 print(
                     f"Headrace {__version__} is ready: brokers 1 to {self._count} on {where}, data in "
-                    f"{self._config.log_dirs[0]} ({self._clock.monotonic() - started:.2f} s){exposure(self._config)}",
+                    f"{self._config.log_dirs[0]} ({self._clock.monotonic() - started:.2f} s){self._metrics()}"
+                    f"{exposure(self._config)}",
                     flush=True,
                 )
                 await stopped
         finally:
             ready.cancel()
             stopped.cancel()
+
+    def _metrics(self) -> str:
+        address = self._config.metrics_address
+        if address is None:
+            return ""
+        where = " ".join(child.metrics for child in self._children)
+        return f"; metrics at {where}{openness(address[0])}"
 
     async def _all_ready(self) -> None:
         for child in self._children:
@@ -216,6 +230,8 @@ class Supervisor:
             found = _READY.search(line)
             if found is not None:
                 child.address = found[1].decode()
+                metrics = _METRICS.search(line)
+                child.metrics = metrics[1].decode() if metrics is not None else ""
                 child.ready.set()
                 serves_since = self._clock.monotonic()
         code = await child.process.wait()

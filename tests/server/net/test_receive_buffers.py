@@ -17,6 +17,7 @@ from headrace.server.net.connection import Connection
 from headrace.server.net.fairness import Fairness
 from headrace.server.net.receive_buffer import SMALL, STEP
 from headrace.server.net.reply_queue import ReplyQueue
+from headrace.server.net.request_times import RequestStatistics
 from headrace.server.replica.turn import Turn
 from headrace.testing.wire import WireClient, frame
 from headrace.wire.errors import ErrorCode
@@ -97,6 +98,7 @@ class Server:
         self.budget = BufferBudget(limit, SystemClock())
         self.turn = Turn()
         self.fairness = Fairness()
+        self.requests = RequestStatistics(self.monotonic)
         self.sizes = []
         self.last = b""
 

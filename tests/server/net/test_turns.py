@@ -13,6 +13,7 @@ from headrace.server.net.buffers import BufferBudget
 from headrace.server.net.connection import Connection
 from headrace.server.net.fairness import LONG_TURN, LONGEST_PAUSE, SHORT_TURN, Fairness, Share
 from headrace.server.net.reply_queue import ReplyQueue
+from headrace.server.net.request_times import RequestStatistics
 from headrace.server.replica.turn import Turn
 
 MEGABYTE = 1024 * 1024
@@ -81,6 +82,7 @@ class Server:
         self.budget = BufferBudget(64 * MEGABYTE, SystemClock())
         self.turn = Turn()
         self.fairness = Fairness()
+        self.requests = RequestStatistics(self.monotonic)
         self.served = 0
 
     def opened(self, connection):

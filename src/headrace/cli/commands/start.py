@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = "data"
+DEFAULT_METRICS = "127.0.0.1:9464"
 
 
 class StartOptions(TypedDict, total=False):
@@ -33,12 +34,13 @@ class StartOptions(TypedDict, total=False):
     broker_id: int | None
     rack: str | None
     temp: bool
+    metrics: str | None
 
 
 def read_plain(arguments: Iterable[str]) -> StartOptions | None:
     """The options of a plain command line; None for one that typer has to look at."""
     options: StartOptions = {}
-    left = iter(arguments)
+    left = iter(with_default_values(arguments))
     for argument in left:
         name, equals, value = argument.partition("=")
         if name == "--temp" and not equals:
@@ -49,6 +51,17 @@ def read_plain(arguments: Iterable[str]) -> StartOptions | None:
         if value.startswith("-") or not _take(options, name, value):
             return None
     return options
+
+
+def with_default_values(arguments: Iterable[str]) -> list[str]:
+    """`--metrics` alone stands for its default address."""
+    given = list(arguments)
+    return [
+        f"--metrics={DEFAULT_METRICS}"
+        if argument == "--metrics" and (not following or following[0].startswith("-"))
+        else argument
+        for argument, following in ((each, given[place + 1 : place + 2]) for place, each in enumerate(given))
+    ]
 
 
 def _take(options: StartOptions, name: str, value: str) -> bool:
@@ -66,6 +79,8 @@ def _take(options: StartOptions, name: str, value: str) -> bool:
             options["settings"] = [*(options.get("settings") or ()), value]
         case "--brokers" if value.isascii() and value.isdigit() and int(value) >= 1:
             options["brokers"] = int(value)
+        case "--metrics":
+            options["metrics"] = value
         case "--zookeeper":
             options["zookeeper"] = value
         case "--id" if value.isascii() and value.isdigit():
@@ -107,6 +122,8 @@ def _flags(options: StartOptions) -> dict[str, str]:
         flags["listeners"] = _address(listen, "--listen")
     if (advertise := options.get("advertise")) is not None:
         flags["advertised.listeners"] = _address(advertise, "--advertise")
+    if (metrics := options.get("metrics")) is not None:
+        flags["headrace.metrics.listener"] = _metrics_address(metrics)
     if (data := options.get("data")) is not None:
         flags["log.dirs"] = str(data)
     if (zookeeper := options.get("zookeeper")) is not None:
@@ -125,6 +142,15 @@ def _address(text: str, option: str) -> str:
         raise Misuse(f"{option} takes HOST:PORT, such as 127.0.0.1:9092, not '{text}'.")
     bare = address if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
     return f"{listener}{scheme}{bare}"
+
+
+def _metrics_address(text: str) -> str:
+    """HOST:PORT, or a port alone for the default host."""
+    address = f"{DEFAULT_METRICS.rpartition(':')[0]}:{text}" if text.isdigit() else text
+    host, separator, port = address.rpartition(":")
+    if "://" in address or not separator or not port.isdigit():
+        raise Misuse(f"--metrics takes HOST:PORT, such as {DEFAULT_METRICS}, not '{text}'.")
+    return address if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
 
 
 def _named(address: str, given: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from headrace.cli import options
-from headrace.cli.commands.start import DEFAULT_DATA, DEFAULT_LISTEN, start
+from headrace.cli.commands.start import DEFAULT_DATA, DEFAULT_LISTEN, DEFAULT_METRICS, start
 
 app = options.command_app("Start a broker.")
 
@@ -19,7 +19,7 @@ app = options.command_app("Start a broker.")
         "headrace up --listen 0.0.0.0:9092 --advertise broker-1.example.com:9092 --data /var/lib/headrace",
         "headrace up --config server.properties --set log.retention.hours=24",
         "headrace up --temp --listen 127.0.0.1:0",
-        "headrace up --brokers 3",
+        "headrace up --brokers 3 --metrics",
         "headrace up --zookeeper zk1:2181,zk2:2181/headrace --id 1 --rack a",
     )
 )
@@ -50,6 +50,14 @@ def up(
             metavar="N", min=1, help="Run N brokers, one process each, on ports from the given one upwards."
         ),
     ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[HOST:PORT]",
+            help="Serve /metrics, /livez and /readyz; with --brokers on ports from the given one upwards. "
+            f"[{DEFAULT_METRICS}]",
+        ),
+    ] = None,
     zookeeper: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT[,…][/CHROOT]", help="Join the cluster whose facts are in ZooKeeper."),
@@ -73,6 +81,7 @@ def up(
             "config": config,
             "settings": settings,
             "brokers": brokers,
+            "metrics": metrics,
             "zookeeper": zookeeper,
             "broker_id": broker_id,
             "rack": rack,

@@ -15,6 +15,7 @@ from headrace.client.administration import group_offsets, groups, offsets
 from headrace.client.administration.names import Partition
 from headrace.client.administration.session import Session
 from headrace.client.errors import BrokerError
+from headrace.unread import age
 
 _PATIENCE = 5.0  # seconds to wait for the next records of all partitions that are behind
 
@@ -109,7 +110,7 @@ class NextRecordTimes:
         )
         now = time.time()
         written = {each: self._known[each][1] for each, start in starts.items() if self._knows(each, start)}
-        return {each: max(0.0, now - at / 1000) for each, at in written.items() if at >= 0}
+        return {each: age(now, at) for each, at in written.items() if at >= 0}
 
     def _knows(self, partition: Partition, start: int) -> bool:
         return partition in self._known and self._known[partition][0] == start

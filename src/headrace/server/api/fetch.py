@@ -116,6 +116,7 @@ class _Fetch:
         if self._session is not None and engines.acls is not None:
             self._session.judge_by(engines.acls.generation)
         self._entries = self._read_entries(request)
+        context.connection.is_follower = replica_id >= 0
         if replica_id >= 0 and context.may_on_cluster(Operation.CLUSTER_ACTION):
             self._note_follower(replica_id, request)
 

@@ -163,6 +163,8 @@ def _refusal(context: Context, topic: bytes, index: int, by_id: bool, error: Kaf
     leader = None
     if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader = context.engines.replicas.current_leader(topic, index, by_id)
+    replicas = context.engines.replicas
+    replicas.traffic.known(replicas.name_of(topic, by_id)).failed_produce_requests += 1
     refused = error.record_errors if isinstance(error, RecordsRefused) else ()
     return PartitionReply(
         index,

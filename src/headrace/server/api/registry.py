@@ -13,6 +13,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from headrace.server.net.request_times import FETCH, FOLLOWER_FETCH
 from headrace.wire.schema import Request, Response
 
 SERVED: dict[str, tuple[int, int, int]] = {
@@ -78,11 +79,21 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "describe_topic_partitions": (75, 0, 0),
 }
 
+FETCHES = {FETCH: "FetchConsumer", FOLLOWER_FETCH: "FetchFollower"}
+
 BETWEEN_BROKERS: dict[str, tuple[int, int, int]] = {
     # Served, but not advertised: clients have no use for them.
     "alter_partition": (56, 2, 3),
     "allocate_producer_ids": (67, 0, 0),
 }
+
+
+def name_of(key: int) -> str:
+    """As Kafka's metrics name requests: those of followers are apart from those of consumers."""
+    if key in FETCHES:
+        return FETCHES[key]
+    api = APIS.get(key)
+    return "".join(part.capitalize() for part in api.name.split("_")) if api is not None else f"Unknown{key}"
 
 
 class Api:

@@ -19,6 +19,7 @@ from headrace.server.config.inert import REFUSED, refuse, why_inert, without_eff
 from headrace.server.config.listeners import (
     Listener,
     check_distinct_ports,
+    parse_address,
     parse_listeners,
     parse_protocol_map,
 )
@@ -140,6 +141,10 @@ class BrokerConfig:
         config = cls(static=static, references=references, notices=tuple(notices), warnings=tuple(warnings))
         config._check()
         return config
+
+    def with_static(self, name: str, text: str) -> BrokerConfig:
+        """The same with another value from the start: what a port 0 became."""
+        return replace(self, static={**self.static, name: text})
 
     def with_dynamic(
         self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]
@@ -275,6 +280,12 @@ class BrokerConfig:
         )
 
     @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """Where to serve metrics; None for nowhere."""
+        text = self.string("headrace.metrics.listener")
+        return parse_address("headrace.metrics.listener", text) if text else None
+
+    @property
     def inter_broker_listener(self) -> str:
         """The one that is named, or has the name of the protocol; a lone listener, if neither is set."""
         name = self.string("inter.broker.listener.name")
@@ -346,6 +357,11 @@ class BrokerConfig:
                 "At least one listener must be given in `listeners`, such as PLAINTEXT://:9092."
             )
         check_distinct_ports("listeners", self.listeners)
+        metrics = self.metrics_address
+        if metrics is not None and metrics[1] and metrics[1] in {each.port for each in self.listeners}:
+            raise ConfigError(
+                f"headrace.metrics.listener needs a port of its own: {metrics[1]} is one of `listeners`."
+            )
         bound = {listener.name for listener in self.listeners}
         for listener in self.advertised_listeners:
             if listener.host == "0.0.0.0":

@@ -76,6 +76,21 @@ def parse_listeners(setting: str, text: str, protocols: Mapping[str, str]) -> tu
     return tuple(listeners)
 
 
+_ADDRESS = re.compile(r"(?:\[(?P<six>[0-9a-zA-Z:.%-]+)\]|(?P<host>[^:/\[\],\s]*)):(?P<port>[0-9]+)")
+
+
+def parse_address(setting: str, text: str) -> tuple[str, int]:
+    """`host:port`, for a port of the broker that clients of Kafka have no use for."""
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None or int(match["port"]) > 65535:
+        raise ConfigError(f"{setting}: {text!r} is not host:port (IPv6 hosts go in brackets).")
+    return match["six"] or match["host"], int(match["port"])
+
+
+def join_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def check_distinct_ports(setting: str, listeners: tuple[Listener, ...]) -> None:
     """Two listeners may share a port only as the IPv4 and IPv6 side of one address."""
     seen: dict[int, list[Listener]] = {}

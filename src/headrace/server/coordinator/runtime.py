@@ -103,6 +103,17 @@ class CoordinatorRuntime(Generic[S, R]):
                 shard.flush()
                 yield shard
 
+    def states(self) -> Iterator[S]:
+        """The state of every shard that is loaded, for looking at it: what an open batch holds is not in it yet."""
+        for partition, shard in list(self._shards.items()):
+            if partition not in self._loads and self._shards.get(partition) is shard:
+                yield shard.state
+
+    @property
+    def loading(self) -> int:
+        """How many shards are being loaded."""
+        return len(self._loads)
+
     def _is_load(self, partition: int, task: asyncio.Task[None]) -> bool:
         return self._loads.get(partition) is task
 

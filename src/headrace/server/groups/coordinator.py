@@ -7,7 +7,7 @@ of the two. A request that is still waiting when its partition moves gets NOT_CO
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -263,6 +263,15 @@ class GroupCoordinator:
         return shard.write(lambda: offset_delete.delete_offsets(state, request), request.group_id)
 
     # Administration
+
+    def states(self) -> Iterator[GroupState]:
+        """Of every partition that is loaded, for looking at."""
+        return self._runtime.states()
+
+    @property
+    def loading(self) -> int:
+        """How many partitions are being loaded."""
+        return self._runtime.loading
 
     def list(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
         """The groups whose partitions this broker leads."""

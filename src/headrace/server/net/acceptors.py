@@ -19,6 +19,7 @@ from headrace.server.net.fairness import Fairness
 from headrace.server.net.gate import Gate
 from headrace.server.net.refusals import Refusals
 from headrace.server.net.reply_queue import Pieces, ReplyQueue
+from headrace.server.net.request_times import RequestStatistics
 from headrace.server.replica.turn import Turn
 from headrace.server.security.principal_builder import DefaultPrincipalBuilder, PrincipalBuilder
 
@@ -56,7 +57,13 @@ class Acceptors:
     """All listeners of a broker, and every connection that is open on them."""
 
     def __init__(
-        self, dispatcher: FrameServer, limits: Limits, admission: Admission, clock: Clock, disk: Executor
+        self,
+        dispatcher: FrameServer,
+        limits: Limits,
+        admission: Admission,
+        clock: Clock,
+        disk: Executor,
+        requests: RequestStatistics | None = None,
     ) -> None:
         self.limits = limits
         self.admission = admission
@@ -65,6 +72,7 @@ class Acceptors:
         self.dispatcher = dispatcher
         self.budget = BufferBudget(limits.buffer_bytes, clock)
         self.fairness = Fairness()
+        self.requests = RequestStatistics(clock.monotonic) if requests is None else requests
         self.pieces = Pieces()
         self.refusals = Refusals(clock.monotonic)
         self.connections: set[Connection] = set()
@@ -165,6 +173,7 @@ class Acceptor:
         self.budget = server.budget
         self.fairness = server.fairness
         self.turn = server.dispatcher.turn
+        self.requests = server.requests
         self._server = server
         self._entrance = entrance
         # Where clients have to log in, nothing is served until the gate says so.

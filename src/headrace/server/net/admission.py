@@ -94,6 +94,8 @@ class Admission:
         self.addresses = addresses
         """The quotas of ips."""
         self._total = 0
+        self.accepted: Counter[str] = Counter()
+        """Connections so far, by listener, refused ones included."""
         self._by_host: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
         self._pace = AdmissionPace()
@@ -105,6 +107,7 @@ class Admission:
         self._total += 1
         self._by_host[host] += 1
         self._by_listener[listener] += 1
+        self.accepted[listener] += 1
         return complaint
 
     def _complaint(self, listener: str, host: str) -> str | None:
@@ -127,6 +130,9 @@ class Admission:
         self._by_host[host] -= 1
         if not self._by_host[host]:
             del self._by_host[host]
+
+    def open_by_listener(self) -> dict[str, int]:
+        return dict(self._by_listener)
 
     def too_soon(self, listener: str, host: str, now: float) -> float:
         """How many seconds to keep a connection waiting that exceeds the quota of its address, before it is closed."""

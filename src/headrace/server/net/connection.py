@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+from bisect import bisect_left
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Protocol, cast
@@ -22,6 +24,14 @@ from headrace.server.net.buffers import BufferBudget
 from headrace.server.net.fairness import Fairness, Share
 from headrace.server.net.receive_buffer import SMALL, ReceiveBuffer
 from headrace.server.net.reply_queue import ReplyQueue
+from headrace.server.net.request_times import (
+    BOUNDS,
+    FETCH,
+    FOLLOWER_FETCH,
+    SASL_AUTHENTICATE,
+    RequestStatistics,
+    Underway,
+)
 from headrace.server.quotas.client_quotas import Allowance
 from headrace.server.replica.fetching import Permission
 from headrace.server.replica.turn import Turn
@@ -35,6 +45,8 @@ log = logging.getLogger(__name__)
 FAILED_INSIDE = "the request failed inside the broker; the log above says how"
 """Why a connection is cut when a request cannot be answered."""
 
+_NEVER = math.inf
+
 MOST_WAITING = 1000
 """Replies that may wait for replicas on one connection before it is no longer read."""
 
@@ -47,6 +59,7 @@ class Listener(Protocol):
     budget: BufferBudget
     fairness: Fairness
     turn: Turn
+    requests: RequestStatistics
 
     def opened(self, connection: Connection) -> bool:
         """False when there is no room for one more connection."""
@@ -115,6 +128,7 @@ class _Serving(Enum):
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
+        "_arrived",
         "_inbox",
         "_listener",
         "_reading_paused",
@@ -122,9 +136,11 @@ class Connection(asyncio.BufferedProtocol):
         "_serving",
         "_throttle",
         "_throttled_until",
+        "_underway",
         "allowance",
         "bytes_received",
         "client_id",
+        "is_follower",
         "last_active",
         "login",
         "max_frame",
@@ -155,6 +171,10 @@ class Connection(asyncio.BufferedProtocol):
         self._reading_paused = False
         self._serving = _Serving.RESTING
         self.share = Share(listener.fairness)
+        self._arrived = 0.0
+        """When the first frame came that is not served yet; 0 when there is none."""
+        self._underway: Underway | None = None
+        """The request that muted the connection."""
         self.muted = False
         """No frame is served now: a request waits, the client is throttled, or the peer is gone."""
         self._request_waits = False
@@ -169,6 +189,8 @@ class Connection(asyncio.BufferedProtocol):
         self.min_frame = 1
         """0 while the frames are a login's bare messages, which may be empty."""
         self.max_frame = listener.max_request_bytes
+        self.is_follower = False
+        """Its fetches are those of a replica."""
         self.peer_host = ""
         self.peer_port = 0
         self.peer_certificate: bytes | None = None
@@ -256,6 +278,9 @@ class Connection(asyncio.BufferedProtocol):
     def unmute(self) -> None:
         """The request that waited has its reply; go on with the next frame."""
         self._request_waits = False
+        if self._underway is not None:
+            self.replies.account_for(self._underway)
+            self._underway = None
         self._listen_again()
 
     def throttle(self, seconds: float) -> None:
@@ -316,11 +341,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve_frames(self) -> None:
         listener, replies, inbox = self._listener, self.replies, self._inbox
+        requests = listener.requests
+        logs_slow = requests.slow_seconds < _NEVER
         needed = 0
+        now = listener.monotonic()
+        arrived = self._arrived = self._arrived or now
         while not (self.muted or replies.blocked or replies.waiting >= MOST_WAITING):
             start = inbox.start
             available = inbox.end - start
             if available < 4:
+                self._arrived = 0.0
                 break
             size = frame_length(inbox.view, start)
             if size < self.min_frame or size > self.max_frame:
@@ -328,11 +358,16 @@ class Connection(asyncio.BufferedProtocol):
                 return
             if available < 4 + size:
                 needed = 4 + size
+                self._arrived = 0.0
                 break
             inbox.start = start + 4 + size
             self.requests += 1
-            self.last_active = listener.monotonic()
-            frame = inbox.view[start + 4 : inbox.start]
+            self.last_active = now
+            view = inbox.view
+            # A login's bare messages have no header. No key is larger than a byte.
+            key = view[start + 5] if size > 1 and self.min_frame else SASL_AUTHENTICATE
+            client = self._client(view, start, size) if logs_slow else ""
+            frame = view[start + 4 : inbox.start]
             try:
                 self.serve(self, frame)
             except WireError as error:
@@ -344,8 +379,35 @@ class Connection(asyncio.BufferedProtocol):
                 return
             finally:
                 frame.release()
+            served_since, now = now, listener.monotonic()
+            local, queued = now - served_since, served_since - arrived
+            times = requests[FOLLOWER_FETCH if key == FETCH and self.is_follower else key]
+            if self._request_waits:
+                self._underway = Underway(requests, times, queued, local, now, client)
+            elif replies.owes:
+                replies.account_for(Underway(requests, times, queued, local, now, client))
+            else:
+                if queued > 0:
+                    times.served(queued, local)
+                else:
+                    spread = times.at_once
+                    spread.buckets[bisect_left(BOUNDS, local)] += 1
+                    spread.sum += local
+                if logs_slow and queued + local > requests.slow_seconds:
+                    requests.report(times.key, client, queued + local, queued, local)
+        else:
+            if inbox.start == inbox.end:
+                self._arrived = 0.0
         if not self.transport.is_closing():
             self._make_room(needed)
+
+    def _client(self, view: memoryview, start: int, size: int) -> str:
+        """Who sent the request at `start`, for the log of slow requests."""
+        name = ""
+        length = int.from_bytes(view[start + 12 : start + 14], "big", signed=True)
+        if self.min_frame and size >= 10 + max(length, 0):
+            name = f" ({bytes(view[start + 14 : start + 14 + max(length, 0)]).decode('utf-8', 'replace')})"
+        return f"{self.principal} at {self.peer_host}{name}"
 
     def _refuse_length(self, size: int) -> None:
         if size >> 16 == _TLS_HANDSHAKE:

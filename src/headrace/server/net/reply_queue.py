@@ -23,6 +23,7 @@ from concurrent.futures import Executor
 from enum import Enum, auto
 
 from headrace.server.net.fairness import Share
+from headrace.server.net.request_times import Underway
 from headrace.wire.fetch import Part, Slice
 
 log = logging.getLogger(__name__)
@@ -43,10 +44,12 @@ GATHER_MOST = 8 * 1024
 class Reply:
     """A place in the order of replies; `parts` is None until the reply is known."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("parts", "underway")
 
     def __init__(self) -> None:
         self.parts: Sequence[Part] | None = None
+        self.underway: Underway | None = None
+        """The request it answers, whose times are still to be completed."""
 
 
 class Pieces:
@@ -102,6 +105,8 @@ class ReplyQueue:
         self._pieces = pieces or Pieces()
         self._replies: deque[Reply] = deque()
         self._parts: deque[Part] = deque()
+        self._sending: Reply | None = None
+        """The reply that `_parts` is what is left of."""
         self._position = 0
         self._large = False
         self._paused = False
@@ -121,6 +126,22 @@ class ReplyQueue:
     def blocked(self) -> bool:
         """Bytes are left over that the peer does not take now."""
         return self._paused or bool(self._parts)
+
+    @property
+    def owes(self) -> bool:
+        """Whether a reply is not written yet."""
+        return bool(self._replies or self._parts)
+
+    def account_for(self, underway: Underway) -> None:
+        """Complete the times of the request that was served last: now, if its reply has left, or as its reply goes on its way."""
+        reply = self._replies[-1] if self._replies else self._sending
+        if reply is None or reply.underway is not None:  # It has left, or there is none: acks=0.
+            underway.answered()
+            underway.sent()
+            return
+        reply.underway = underway
+        if reply.parts is not None:
+            underway.answered()
 
     def gather(self) -> None:
         """Collect small replies until `release`: requests that arrive together are answered in one write."""
@@ -175,6 +196,8 @@ class ReplyQueue:
             self._fail("a request was answered twice; the log above says how")
             return
         reply.parts = parts
+        if reply.underway is not None:
+            reply.underway.answered()
         if self._replies[0] is reply:
             self._pump()
 
@@ -204,12 +227,16 @@ class ReplyQueue:
             if not self._parts:
                 if not self._replies or self._replies[0].parts is None:
                     break
-                self._begin(self._replies.popleft().parts or ())
+                self._begin(self._replies.popleft())
+                if not self._parts:
+                    self._finish()
                 continue
             count = self._write_piece()
             if count is None:
                 return
             self.bytes_sent += count
+            if not self._parts:
+                self._finish()
             # Sending costs a quarter to a half of what receiving, checking and writing does.
             if self._share.spend(count // 4) and self._parts:
                 self._pump_state = _Pump.YIELDED
@@ -218,9 +245,19 @@ class ReplyQueue:
         if not self.blocked:
             self._on_drained()
 
-    def _begin(self, parts: Sequence[Part]) -> None:
+    def _begin(self, reply: Reply) -> None:
+        parts = reply.parts or ()
+        self._sending = reply
+        if reply.underway is not None:
+            reply.underway.sends()
         self._parts.extend(parts)
         self._large = sum(part.size for part in parts if not isinstance(part, bytes | bytearray)) > LARGE
+
+    def _finish(self) -> None:
+        """All of a reply has been handed to the transport."""
+        reply, self._sending = self._sending, None
+        if reply is not None and reply.underway is not None:
+            reply.underway.sent()
 
     def _go_on(self) -> None:
         if self._pump_state is _Pump.YIELDED:
@@ -329,6 +366,8 @@ class ReplyQueue:
             if self._advance(part, count):
                 self.bytes_sent += count
                 self._transport.write(memoryview(piece)[:count])
+                if not self._parts:
+                    self._finish()
                 self._pump()
 
         future.add_done_callback(arrived)

@@ -63,6 +63,8 @@ class ClientQuotas:
         self.mutations = MutationQuota(CONTROLLER_MUTATION_RATE, controller_window)
         self.in_force = False
         """Whether any client has a limit. While none has, requests are not metered at all."""
+        self.throttled = self.throttled_ms = 0
+        """How often clients were told to wait, and for how long altogether."""
         self.generation = 0
         """Changes when a client's limits may have, or what it used is counted somewhere else from now on."""
         for quota in (self.produce, self.fetch, self.request):

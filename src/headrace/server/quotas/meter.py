@@ -115,6 +115,8 @@ class Meter:
 
     def _wait(self, milliseconds: int) -> int:
         if milliseconds > 0:
+            self._quotas.throttled += 1
+            self._quotas.throttled_ms += milliseconds
             self._connection.throttle(milliseconds / 1000)
         return milliseconds
 

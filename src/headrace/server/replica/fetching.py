@@ -203,7 +203,21 @@ class FetchReader:
         return throttle.seconds_left() if held else 0.0
 
     def count_sent(self, replies: Iterable[tuple[FetchEntry, PartitionReply]]) -> None:
-        """These replies are being sent: count what the throttle covers."""
+        """These replies are being sent: count them, and what the throttle covers."""
+        follower = self.replica_id >= 0
+        for entry, reply in replies:
+            if entry.partition is None:
+                name = self._replicas.name_of(entry.topic, self.by_id)
+                self._replicas.traffic.known(name).failed_fetch_requests += 1
+                continue
+            traffic = entry.partition.traffic
+            if reply.error_code:
+                traffic.failed_fetch_requests += 1
+            elif follower:
+                traffic.replication_bytes_out += reply.records_size()
+            else:
+                traffic.fetch_requests += 1
+                traffic.bytes_out += reply.records_size()
         throttle = self._throttle
         if throttle is not None:
             for entry, reply in replies:

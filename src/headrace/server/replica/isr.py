@@ -47,6 +47,8 @@ class IsrChanges:
         self._clock = clock
         self._queued: dict[Partition, frozenset[int]] = {}
         self._wakeup = asyncio.Event()
+        self.shrinks = self.expansions = self.failures = 0
+        """How many ISRs became smaller and larger, and how many proposals were refused."""
 
     def propose(self, partition: Partition, isr: frozenset[int]) -> None:
         """Ask for this ISR; nothing when the partition already waits for an answer.
@@ -134,10 +136,13 @@ class IsrChanges:
                 and answer.leader_epoch == partition.leader_epoch
             ):
                 log.info("ISR of %s: %s -> %s", partition, sorted(leadership.isr), sorted(answer.isr))
+                self.shrinks += len(answer.isr) < len(leadership.isr)
+                self.expansions += len(answer.isr) > len(leadership.isr)
                 leadership.confirm(answer.isr, answer.partition_epoch)
                 partition.isr_changed()
             elif code in _REFUSED:
                 log.info("the ISR of %s is unchanged: %s", partition, code.name)
+                self.failures += 1
                 leadership.withdraw(self._clock.monotonic())
                 partition.isr_changed()
             elif code is ErrorCode.NONE or code in _CHANGED:

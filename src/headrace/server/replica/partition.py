@@ -20,6 +20,7 @@ from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.partition import AppendResult, PartitionLog
 from headrace.server.log.producers import AppendOrigin, VerificationGuard
 from headrace.server.replica.leadership import Leadership
+from headrace.server.replica.traffic import Traffic
 from headrace.wire.errors import ErrorCode, KafkaError
 
 Committed = Callable[[ErrorCode], None]
@@ -50,6 +51,7 @@ class Partition:
         "sync_before_ack",
         "topic",
         "topic_id",
+        "traffic",
     )
 
     def __init__(
@@ -61,11 +63,14 @@ class Partition:
         config: TopicConfig,
         log_config: LogConfig,
         flusher: GroupFlusher,
+        traffic: Traffic | None = None,
     ) -> None:
+        """`traffic` counts what goes through the topic's partitions on this broker."""
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
         self.log = log
+        self.traffic = traffic or Traffic()
         self.leadership: Leadership | None = None
         """What it knows as the leader; None while it follows."""
         self.leader_id = -1
@@ -165,6 +170,7 @@ class Partition:
         log = self.log
         if len(records):
             log.append_as_follower(records)
+            self.traffic.replication_bytes_in += len(records)
         if log_start_offset > log.log_start_offset:
             log.advance_log_start(min(log_start_offset, log.log_end_offset))
         reached = min(high_watermark, log.log_end_offset)
@@ -261,6 +267,10 @@ class Partition:
         appended = self.log.append_as_leader(
             records, leader_epoch=self.leader_epoch, origin=origin, guard=guard
         )
+        traffic = self.traffic
+        traffic.produce_requests += 1
+        traffic.bytes_in += len(records)
+        traffic.messages_in += appended.last_offset - appended.first_offset + 1
         if self._end_watchers:
             self._wake(self._end_watchers)
         self._advance()

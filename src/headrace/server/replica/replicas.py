@@ -22,6 +22,7 @@ from headrace.server.log.manager import LogManager
 from headrace.server.log.partition import PartitionLog
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.replication import Replication
+from headrace.server.replica.traffic import BrokerTraffic
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.frames import Endpoint
 
@@ -66,6 +67,7 @@ class Replicas:
         self._made = 0
         self._listeners: dict[str, LeadershipListener] = {}
         self.replication = replication
+        self.traffic = BrokerTraffic()
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:
         """Notify `listener` of every partition of `topic` this broker starts or stops leading."""
@@ -153,6 +155,7 @@ class Replicas:
         for topic_id, topic in old.topics_by_id.items():
             if topic_id not in image.topics_by_id:
                 self._remove_topic(topic)
+                self.traffic.forget(topic.name)
         for topic in image.topics.values():
             try:
                 if old.topics_by_id.get(topic.id) is not topic:
@@ -212,7 +215,8 @@ class Replicas:
         self, topic: Topic, index: int, config: TopicConfig, log_config: LogConfig, state: PartitionState
     ) -> None:
         opened = self._log_of(topic, index, log_config)
-        partition = Partition(topic.name, topic.id, index, opened, config, log_config, self._flusher)
+        traffic = self.traffic.of(topic.name)
+        partition = Partition(topic.name, topic.id, index, opened, config, log_config, self._flusher, traffic)
         self._by_name.setdefault(topic.name.encode(), {})[index] = partition
         self._by_id.setdefault(topic.id.bytes, {})[index] = partition
         self._assign(partition, state)

@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 
 from headrace.server.config.broker import BrokerConfig
+from headrace.server.config.listeners import join_address
 
 
 def exposure(config: BrokerConfig, hosts: Mapping[str, str] | None = None) -> str:
@@ -26,6 +27,17 @@ def exposure(config: BrokerConfig, hosts: Mapping[str, str] | None = None) -> st
     return (
         f"; {which} open to everyone who can reach this machine, without authentication: see docs/security.md"
     )
+
+
+def metrics_line(address: tuple[str, int] | None) -> str:
+    """What to add to that line about the metrics listener, which never asks who somebody is."""
+    if address is None:
+        return ""
+    return f"; metrics at http://{join_address(*address)}/metrics{openness(address[0])}"
+
+
+def openness(host: str) -> str:
+    return "" if _loopback(host) else ", open to everyone who can reach this machine"
 
 
 def _loopback(host: str) -> bool:

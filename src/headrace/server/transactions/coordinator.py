@@ -297,6 +297,11 @@ class TransactionCoordinator:
         for shard in self._runtime.shards():
             yield from shard.state.transactions.values()
 
+    def loaded(self) -> Iterator[Transaction]:
+        """The same as far as they are loaded, for looking at."""
+        for state in self._runtime.states():
+            yield from state.transactions.values()
+
     # The last transaction
 
     def _after_last(self, transactional_id: str, step: Callable[[], Promise[T]]) -> Promise[T]:

@@ -33,6 +33,10 @@ class OffsetStore:
         self._pending: dict[int, dict[str, ByTopic]] = {}
         self._open_transactions: dict[str, set[int]] = {}
 
+    def groups(self) -> list[str]:
+        """Those that have committed."""
+        return list(self._committed)
+
     def of_group(self, group_id: str) -> ByTopic:
         return self._committed.get(group_id, {})
 

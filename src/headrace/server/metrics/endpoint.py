@@ -1,0 +1,190 @@
+"""The listener of a broker's metrics: /metrics, /livez and /readyz over HTTP/1.1, on the broker's own event loop.
+
+It exists from before the broker has joined its cluster until after it has left, so that a probe is answered all the time. It has no
+login and no TLS: bind it to a loopback address or to a network for operators.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from enum import Enum, auto
+from urllib.parse import parse_qs, urlsplit
+
+from headrace.clock import Clock
+from headrace.server.metrics.page import Page
+from headrace.server.metrics.text import negotiated
+
+log = logging.getLogger(__name__)
+
+LONGEST_HEAD = 16 * 1024
+IDLE_SECONDS = 75.0
+"""How long a connection may be silent; longer than the usual minute between two scrapes."""
+SENDING_SECONDS = 10.0
+"""How long a client may take for a piece of a page: others wait for theirs."""
+MOST_CONNECTIONS = 64
+PLAIN = "text/plain; charset=utf-8"
+REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
+
+
+class Phase(Enum):
+    STARTING = auto()
+    SERVING = auto()
+    STOPPING = auto()
+
+
+class MetricsEndpoint:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._phase = Phase.STARTING
+        self.every_partition = False
+        """Whether a page has a series for every partition even when that is not asked for."""
+        self._page: Page | None = None
+        self._unready: Callable[[], str | None] = lambda: None
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.StreamWriter] = set()
+        self._scraping = asyncio.Lock()
+        """One page at a time: two would take twice the share of the loop."""
+
+    async def open(self, bound: socket.socket) -> None:
+        self._server = await asyncio.start_server(self._connected, sock=bound, limit=LONGEST_HEAD)
+
+    def serve(self, page: Page, unready: Callable[[], str | None]) -> None:
+        """The broker serves; `unready` says why it should get no clients, if it should not."""
+        self._page, self._unready, self._phase = page, unready, Phase.SERVING
+
+    @property
+    def stopping(self) -> bool:
+        return self._phase is Phase.STOPPING
+
+    def stop_serving(self) -> None:
+        """The broker hands over and stops: it is alive and not ready."""
+        self._phase = Phase.STOPPING
+
+    def leave(self) -> None:
+        """The engines are about to close: there is nothing to scrape any more."""
+        page, self._page = self._page, None
+        if page is not None:
+            page.close()
+
+    async def close(self) -> None:
+        self.leave()
+        if self._server is not None:
+            self._server.close()
+        for writer in tuple(self._connections):
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= MOST_CONNECTIONS:
+            writer.transport.abort()
+            return
+        self._connections.add(writer)
+        try:
+            while await self._serve_one(reader, writer):
+                pass
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # The peer is gone, or silent for too long.
+        except asyncio.LimitOverrunError:
+            await self._answer(writer, 431, "The request's head is longer than 16 KiB.\n", keep=False)
+        except Exception:
+            log.exception("a scrape failed inside the broker")
+        finally:
+            self._connections.discard(writer)
+            writer.close()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection goes on."""
+        head = await self._clock.wait_for(reader.readuntil(b"\r\n\r\n"), IDLE_SECONDS)
+        first, *lines = head.decode("latin-1").split("\r\n")
+        parts = first.split(" ")
+        if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
+            await self._answer(
+                writer, 400, "This is the metrics port of a Headrace broker; it speaks HTTP/1.1.\n", False
+            )
+            return False
+        method, target, version = parts
+        headers = {
+            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+        }
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        connection = headers.get("connection", "").lower()
+        keep = not has_body and (
+            connection != "close" if version == "HTTP/1.1" else connection == "keep-alive"
+        )
+        if method not in ("GET", "HEAD"):
+            await self._answer(writer, 405, "Use GET.\n", keep)
+        elif (path := urlsplit(target).path) == "/metrics":
+            keep = await self._metrics(writer, target, headers.get("accept", ""), method, version, keep)
+        else:
+            status, text = self._probe(path)
+            await self._answer(writer, status, text, keep, with_body=method == "GET")
+        return keep
+
+    def _probe(self, path: str) -> tuple[int, str]:
+        if path == "/livez":
+            return 200, "ok\n"
+        if path == "/readyz":
+            reason = self._why_not_ready()
+            return (200, "ok\n") if reason is None else (503, f"{reason}\n")
+        if path == "/":
+            return (
+                200,
+                "A Headrace broker: /metrics (?partitions=all for every partition), /livez, /readyz.\n",
+            )
+        return 404, "There are /metrics, /livez and /readyz.\n"
+
+    def _why_not_ready(self) -> str | None:
+        if self._phase is Phase.STARTING:
+            return "The broker is starting: it has not joined its cluster yet."
+        if self._phase is Phase.STOPPING:
+            return "The broker is stopping."
+        return self._unready()
+
+    async def _metrics(
+        self, writer: asyncio.StreamWriter, target: str, accept: str, method: str, version: str, keep: bool
+    ) -> bool:
+        asked = parse_qs(urlsplit(target).query).get("partitions", ["none"])[-1]
+        if asked not in ("all", "none"):
+            await self._answer(writer, 400, f"partitions={asked!r} is neither all nor none.\n", keep)
+            return keep
+        async with self._scraping:
+            if self._page is None:
+                await self._answer(writer, 503, f"{self._why_not_ready()}\n", keep)
+                return keep
+            every = self.every_partition or asked == "all"
+            content_type = negotiated(accept)
+            chunked = version == "HTTP/1.1"
+            how = "Transfer-Encoding: chunked\r\n" if chunked else ""
+            writer.write(_head(200, content_type, how, keep and chunked))
+            if method == "GET":
+                async for piece in self._page.build(content_type, every):
+                    writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                    await self._clock.wait_for(writer.drain(), SENDING_SECONDS)
+                if chunked:
+                    writer.write(b"0\r\n\r\n")
+            await self._clock.wait_for(writer.drain(), SENDING_SECONDS)
+        return keep and chunked
+
+    async def _answer(
+        self, writer: asyncio.StreamWriter, status: int, text: str, keep: bool, with_body: bool = True
+    ) -> None:
+        body = text.encode()
+        writer.write(
+            _head(status, PLAIN, f"Content-Length: {len(body)}\r\n", keep) + (body if with_body else b"")
+        )
+        await writer.drain()
+
+
+def _head(status: int, content_type: str, more: str, keep: bool) -> bytes:
+    connection = "" if keep else "Connection: close\r\n"
+    return f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: {content_type}\r\n{more}{connection}\r\n".encode()

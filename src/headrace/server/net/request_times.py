@@ -1,0 +1,157 @@
+"""How long requests take, by API and by phase. Plain counts that the connections keep; nothing is formatted until somebody asks.
+
+A request passes through Kafka's phases: request queue (it has arrived, earlier ones of its connection are served first), local (the
+broker works on it), remote (it waits for replicas, records or members), response queue (earlier replies of its connection leave
+first), response send (until the kernel has all of its reply). Most requests are answered while they are served and written
+in the same turn: those only have a local time, and cost one addition to a list.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+
+log = logging.getLogger("headrace.slow")
+
+BOUNDS = (
+    *(round(step * 10.0**decade, 9) for decade in range(-5, 1) for step in (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)),
+    *(10.0, 15.0, 20.0, 30.0, 60.0),
+)
+"""Upper bounds of the buckets in seconds; a last bucket takes what is longer."""
+
+FETCH, JOIN_GROUP, SYNC_GROUP, SASL_AUTHENTICATE = 1, 11, 14, 36
+FOLLOWER_FETCH = 128 + FETCH
+"""Not a key of Kafka's: the fetches of followers are counted apart from those of consumers, as Kafka does."""
+WAITS_BY_REQUEST = frozenset({FETCH, FOLLOWER_FETCH, JOIN_GROUP, SYNC_GROUP})
+"""Requests that wait for others as long as they ask to: their remote time makes them no slower."""
+
+
+class Spread:
+    """Durations of one phase: how many fell into each bucket, and their sum."""
+
+    __slots__ = ("buckets", "sum")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(BOUNDS) + 1)
+        self.sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.buckets[bisect_left(BOUNDS, seconds)] += 1
+        self.sum += seconds
+
+
+class RequestTimes:
+    """One API's. `at_once` are the requests that have a local time only."""
+
+    __slots__ = ("at_once", "key", "local", "queue", "remote", "response_queue", "response_send", "total")
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+        self.at_once = Spread()
+        self.queue = Spread()
+        self.local = Spread()
+        self.remote = Spread()
+        self.response_queue = Spread()
+        self.response_send = Spread()
+        self.total = Spread()
+        """Of all requests that are not in `at_once`; each has an entry in `queue` and `local`, the others may be missing."""
+
+    def served(self, queued: float, local: float) -> None:
+        """Answered at once, having waited for earlier ones of its connection."""
+        self.queue.add(queued)
+        self.local.add(local)
+        self.total.add(queued + local)
+
+
+class Underway:
+    """A request that has been served and whose reply is not written yet."""
+
+    __slots__ = ("_answered", "_local", "_queued", "_sending", "_served", "_statistics", "client", "times")
+
+    def __init__(
+        self,
+        statistics: RequestStatistics,
+        times: RequestTimes,
+        queued: float,
+        local: float,
+        served: float,
+        client: str,
+    ) -> None:
+        self._statistics = statistics
+        self.times = times
+        self.client = client
+        self._queued = queued
+        self._local = local
+        self._served = served
+        self._answered = served
+        self._sending = served
+
+    def answered(self) -> None:
+        """Its reply is known."""
+        self._answered = self._sending = self._statistics.now()
+        self.times.remote.add(self._answered - self._served)
+
+    def sends(self) -> None:
+        """Its reply is the next to be written."""
+        self._sending = self._statistics.now()
+        if self._sending > self._answered:
+            self.times.response_queue.add(self._sending - self._answered)
+
+    def sent(self) -> None:
+        """The kernel has its reply."""
+        now = self._statistics.now()
+        times, send = self.times, now - self._sending
+        times.queue.add(self._queued)
+        times.local.add(self._local)
+        times.response_send.add(send)
+        total = self._queued + self._local + (now - self._served)
+        times.total.add(total)
+        remote = self._answered - self._served
+        judged = total - remote if times.key in WAITS_BY_REQUEST else total
+        if judged > self._statistics.slow_seconds:
+            waited = self._sending - self._answered
+            self._statistics.report(
+                times.key, self.client, total, self._queued, self._local, remote, waited, send
+            )
+
+
+class RequestStatistics(dict[int, RequestTimes]):
+    """The times of every API that was asked for, by its key, and the log of slow requests."""
+
+    def __init__(self, now: Callable[[], float], name_of: Callable[[int], str] = str) -> None:
+        self.now = now
+        self._name_of = name_of
+        self.slow_seconds = math.inf
+        """Requests that take longer are logged."""
+
+    def __missing__(self, key: int) -> RequestTimes:
+        times = self[key] = RequestTimes(key)
+        return times
+
+    def log_slower_than(self, milliseconds: int) -> None:
+        """-1 logs none."""
+        self.slow_seconds = milliseconds / 1000 if milliseconds >= 0 else math.inf
+
+    def name(self, key: int) -> str:
+        return self._name_of(key)
+
+    def report(
+        self,
+        key: int,
+        client: str,
+        total: float,
+        queued: float,
+        local: float,
+        remote: float = 0.0,
+        response_queue: float = 0.0,
+        response_send: float = 0.0,
+    ) -> None:
+        log.warning(
+            "slow request: %s from %s took %.1f ms (request queue %.1f, local %.1f, remote %.1f, response queue %.1f, "
+            "response send %.1f)",
+            self._name_of(key),
+            client,
+            *(seconds * 1000 for seconds in (total, queued, local, remote, response_queue, response_send)),
+        )
