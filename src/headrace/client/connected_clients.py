@@ -40,6 +40,11 @@ class ConnectedClient:
     def instances(self) -> list[str]:
         return sorted({each["client_instance_id"] for each in self.telemetry})
 
+    @property
+    def instances_at_work(self) -> list[str]:
+        """Those that have not pushed for the last time."""
+        return sorted({each["client_instance_id"] for each in self.telemetry if not each["terminated"]})
+
     def total(self, what: str) -> int:
         """`requests`, `bytes_in` or `bytes_out` of the connections that are open."""
         return sum(each[what] for each in self.connections)

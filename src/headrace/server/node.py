@@ -377,8 +377,10 @@ class Node:
     def _configure_metrics(self, config: BrokerConfig) -> None:
         self.requests.log_slower_than(config.integer("headrace.slow.request.ms"))
         every_partition = config.boolean("headrace.metrics.partitions")
+        pushed_too = config.boolean("headrace.metrics.clients")
         if self._metrics is not None:
             self._metrics.every_partition = every_partition
+            self._metrics.pushed_too = pushed_too
 
     def _why_not_ready(self) -> str | None:
         """Why clients should not come here now."""

@@ -97,7 +97,15 @@ class Cluster:
         return consumer
 
     def _build(self, client: type[Any], settings: Mapping[str, Any], /, **callbacks: Any) -> Any:
-        config: dict[str, Any] = {**settings, **self._settings, "error_cb": self.trouble.report, **callbacks}
+        # A command is over before anybody could look at its metrics (KIP-714).
+        quiet = {"enable.metrics.push": False}
+        config: dict[str, Any] = {
+            **quiet,
+            **settings,
+            **self._settings,
+            "error_cb": self.trouble.report,
+            **callbacks,
+        }
         while True:
             try:
                 return client(config, logger=_SILENT)

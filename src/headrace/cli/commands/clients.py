@@ -62,7 +62,7 @@ def list_(
             f"{each.total('requests'):,}",
             output.size(each.total("bytes_in")),
             output.size(each.total("bytes_out")),
-            ",".join(each.instances) or None,
+            ",".join(each.instances_at_work) or None,
         )
         for each in found
     ]
@@ -146,7 +146,8 @@ def _show(client: ConnectedClient) -> None:
 
 def _show_telemetry(each: Mapping[str, Any]) -> None:
     asked = ", ".join(each["metrics"]) or "nothing: no subscription matches"
-    print(f"Client instance {each['client_instance_id']}, as broker {each['broker']} knows it")
+    ended = ", which has ended" if each["terminated"] else ""
+    print(f"Client instance {each['client_instance_id']}{ended}, as broker {each['broker']} knows it")
     print(f"Asked for {asked}, every {times.show_seconds(each['interval_ms'] / 1000)}")
     if each["pushed_ms"] is None:
         print("Nothing pushed yet.")
@@ -167,8 +168,11 @@ def _labels(labels: Mapping[str, str]) -> str | None:
 
 def _value(series: Mapping[str, Any]) -> str:
     if "count" in series:
-        return f"{series['count']:,} values, sum {series['sum']:g}"
+        total = "not a number" if series["sum"] is None else f"{series['sum']:g}"
+        return f"{series['count']:,} values, sum {total}"
     value = series["value"]
+    if value is None:
+        return "not a number"
     shown = f"{value:,}" if isinstance(value, int) else f"{value:,.3f}".rstrip("0").rstrip(".")
     return f"{shown} {series['unit']}".rstrip()
 

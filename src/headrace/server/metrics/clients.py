@@ -7,6 +7,7 @@ caller can give the event loop its turns.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 
 from headrace.server.api.engines import Engines
@@ -71,6 +72,7 @@ def _telemetry(client: TelemetryClient, whole: bool) -> Json:
         "port": identity.port,
         "metrics": client.asked.metrics,
         "interval_ms": client.asked.interval_ms,
+        "terminated": client.terminated,
         "pushes": client.pushes,
         "pushed_ms": None if push is None else push.at_ms,
         "series": 0 if push is None else len(push.series),
@@ -85,7 +87,13 @@ def _series(series: Series) -> Json:
     value = series.value
     shown: Json = {"name": series.name, "labels": dict(series.labels), "unit": series.unit}
     if isinstance(value, Distribution):
-        shown |= {"count": value.count, "sum": value.sum, "bounds": value.bounds, "counts": value.counts}
+        total = value.sum if math.isfinite(value.sum) else None
+        shown |= {
+            "count": value.count,
+            "sum": total,
+            "bounds": [each for each in value.bounds if math.isfinite(each)],
+            "counts": value.counts,
+        }
     else:
-        shown["value"] = value
+        shown["value"] = value if math.isfinite(value) else None
     return shown | {"monotonic": series.monotonic, "temporality": series.temporality.name.lower()}

@@ -1,4 +1,4 @@
-"""The listener of a broker's metrics: /metrics, /livez and /readyz over HTTP/1.1, on the broker's own event loop.
+"""The listener of a broker's metrics: /metrics, /clients, /livez and /readyz over HTTP/1.1, on the broker's own event loop.
 
 It exists from before the broker has joined its cluster until after it has left, so that a probe is answered all the time. It has no
 login and no TLS: bind it to a loopback address or to a network for operators.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from enum import Enum, auto
 from urllib.parse import parse_qs, urlsplit
 
@@ -26,6 +26,7 @@ SENDING_SECONDS = 10.0
 """How long a client may take for a piece of a page: others wait for theirs."""
 MOST_CONNECTIONS = 64
 PLAIN = "text/plain; charset=utf-8"
+JSON = "application/json"
 REASONS = {
     200: "OK",
     400: "Bad Request",
@@ -48,6 +49,8 @@ class MetricsEndpoint:
         self._phase = Phase.STARTING
         self.every_partition = False
         """Whether a page has a series for every partition even when that is not asked for."""
+        self.pushed_too = False
+        """The same with what clients have pushed."""
         self._page: Page | None = None
         self._unready: Callable[[], str | None] = lambda: None
         self._server: asyncio.Server | None = None
@@ -125,6 +128,8 @@ class MetricsEndpoint:
             await self._answer(writer, 405, "Use GET.\n", keep)
         elif (path := urlsplit(target).path) == "/metrics":
             keep = await self._metrics(writer, target, headers.get("accept", ""), method, version, keep)
+        elif path == "/clients":
+            keep = await self._clients(writer, target, method, version, keep)
         else:
             status, text = self._probe(path)
             await self._answer(writer, status, text, keep, with_body=method == "GET")
@@ -139,9 +144,10 @@ class MetricsEndpoint:
         if path == "/":
             return (
                 200,
-                "A Headrace broker: /metrics (?partitions=all for every partition), /livez, /readyz.\n",
+                "A Headrace broker: /metrics (?partitions=all for every partition, ?clients=all for what clients have pushed), "
+                "/clients (?id=ID for what one of them has pushed), /livez, /readyz.\n",
             )
-        return 404, "There are /metrics, /livez and /readyz.\n"
+        return 404, "There are /metrics, /clients, /livez and /readyz.\n"
 
     def _why_not_ready(self) -> str | None:
         if self._phase is Phase.STARTING:
@@ -153,26 +159,52 @@ class MetricsEndpoint:
     async def _metrics(
         self, writer: asyncio.StreamWriter, target: str, accept: str, method: str, version: str, keep: bool
     ) -> bool:
-        asked = parse_qs(urlsplit(target).query).get("partitions", ["none"])[-1]
-        if asked not in ("all", "none"):
-            await self._answer(writer, 400, f"partitions={asked!r} is neither all nor none.\n", keep)
-            return keep
+        query = parse_qs(urlsplit(target).query)
+        asked = {what: query.get(what, ["none"])[-1] for what in ("partitions", "clients")}
+        for what, value in asked.items():
+            if value not in ("all", "none"):
+                await self._answer(writer, 400, f"{what}={value!r} is neither all nor none.\n", keep)
+                return keep
         async with self._scraping:
             if self._page is None:
                 await self._answer(writer, 503, f"{self._why_not_ready()}\n", keep)
                 return keep
-            every = self.every_partition or asked == "all"
+            every = self.every_partition or asked["partitions"] == "all"
+            pushed = self.pushed_too or asked["clients"] == "all"
             content_type = negotiated(accept)
-            chunked = version == "HTTP/1.1"
-            how = "Transfer-Encoding: chunked\r\n" if chunked else ""
-            writer.write(_head(200, content_type, how, keep and chunked))
-            if method == "GET":
-                async for piece in self._page.build(content_type, every):
-                    writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-                    await self._clock.wait_for(writer.drain(), SENDING_SECONDS)
-                if chunked:
-                    writer.write(b"0\r\n\r\n")
-            await self._clock.wait_for(writer.drain(), SENDING_SECONDS)
+            pieces = self._page.build(content_type, every, pushed)
+            return await self._stream(writer, content_type, pieces, method, version, keep)
+
+    async def _clients(
+        self, writer: asyncio.StreamWriter, target: str, method: str, version: str, keep: bool
+    ) -> bool:
+        wanted = parse_qs(urlsplit(target).query).get("id", [None])[-1]
+        async with self._scraping:
+            if self._page is None:
+                await self._answer(writer, 503, f"{self._why_not_ready()}\n", keep)
+                return keep
+            return await self._stream(writer, JSON, self._page.clients(wanted), method, version, keep)
+
+    async def _stream(
+        self,
+        writer: asyncio.StreamWriter,
+        content_type: str,
+        pieces: AsyncIterator[bytes],
+        method: str,
+        version: str,
+        keep: bool,
+    ) -> bool:
+        """A page in pieces. Returns whether the connection goes on."""
+        chunked = version == "HTTP/1.1"
+        how = "Transfer-Encoding: chunked\r\n" if chunked else ""
+        writer.write(_head(200, content_type, how, keep and chunked))
+        if method == "GET":
+            async for piece in pieces:
+                writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                await self._clock.wait_for(writer.drain(), SENDING_SECONDS)
+            if chunked:
+                writer.write(b"0\r\n\r\n")
+        await self._clock.wait_for(writer.drain(), SENDING_SECONDS)
         return keep and chunked
 
     async def _answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import chain
 
 from headrace.clock import Clock
 from headrace.server.api.engines import Engines
@@ -10,9 +11,11 @@ from headrace.server.cluster.changes import Change, PartitionsChanged
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.peers import Peers
 from headrace.server.metrics.broker import BrokerFamilies, Survey
+from headrace.server.metrics.clients import document
 from headrace.server.metrics.ends import Ends
 from headrace.server.metrics.groups import GroupFamilies, GroupSurvey
 from headrace.server.metrics.process import ProcessFamilies
+from headrace.server.metrics.pushed import PushedFamilies, PushedSurvey
 from headrace.server.metrics.requests import RequestFamilies
 from headrace.server.metrics.text import Family, render
 from headrace.server.metrics.topics import TopicFamilies
@@ -37,21 +40,36 @@ class Page:
         self._broker = BrokerFamilies(engines, acceptors, stopping, lambda: self._unclean_elections)
         self._topics = TopicFamilies(engines)
         self._groups = GroupFamilies(engines, self._ends)
+        self._pushed = PushedFamilies(engines.telemetry)
+        self._acceptors = acceptors
 
     def close(self) -> None:
         self._ends.close()
 
-    async def build(self, content_type: str, every_partition: bool) -> AsyncIterator[bytes]:
-        """The page; the caller may take its time between two pieces."""
+    async def build(
+        self, content_type: str, every_partition: bool, pushed_too: bool = False
+    ) -> AsyncIterator[bytes]:
+        """The page; the caller may take its time between two pieces. `pushed_too`: what clients have pushed."""
+        pushed = PushedSurvey()
+        if pushed_too:
+            async for _ in in_slices(self._pushed.look(pushed), self._clock):
+                pass
         groups = GroupSurvey()
         async for _ in in_slices(self._groups.look(groups), self._clock):
             pass
         await self._ends.look_up(groups.starts())
-        pieces = render(self._families(groups, every_partition), content_type)
+        families = chain(self._families(groups, every_partition), self._pushed.families(pushed))
+        pieces = render(families, content_type)
         async for some in in_slices(pieces, self._clock):
             if some:
                 yield some.encode()
         self._ends.ask_others()
+
+    async def clients(self, wanted: str | None) -> AsyncIterator[bytes]:
+        """The page of clients, with the metrics of the one that is wanted."""
+        async for some in in_slices(document(self._engines, self._acceptors, wanted), self._clock):
+            if some:
+                yield some.encode()
 
     def _families(self, groups: GroupSurvey, every_partition: bool) -> Iterator[Family]:
         survey = Survey(list(self._engines.replicas))

@@ -68,6 +68,10 @@ class TelemetryClient:
     push: Push | None = None
     pushes: int = 0
 
+    @property
+    def terminated(self) -> bool:
+        return self.life is _Life.TERMINATED
+
     def forgotten_at(self) -> float:
         return self.seen_ms + max(3 * self.asked.interval_ms, SHORTEST_MEMORY_MS)
 
@@ -166,7 +170,7 @@ class Telemetry:
         size: int,
         largest: int,
     ) -> None:
-        if client.life is _Life.TERMINATED:
+        if client.terminated:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 f"Client [{format_id(client.id)}] sent the previous request with state terminating to TRUE, can not accept any "
