@@ -19,7 +19,7 @@ def complete(headrace):
 
 
 def test_commands_and_options_are_completed(complete):
-    assert complete("headrace to") == ["topics"]
+    assert complete("headrace to") == ["topics", "top"]
     assert complete("headrace topics de") == ["describe", "delete", "delete-records"]
     assert "--partitions" in complete("headrace topics create x --part")
 

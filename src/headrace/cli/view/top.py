@@ -12,6 +12,8 @@ from headrace.cli.view import output
 from headrace.cli.view.lag import STYLES, rate
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from headrace.client.activity import Activity, TopicActivity
 
 
@@ -195,7 +197,7 @@ def drawn(activity: Activity, screen: Screen, title: str, height: int) -> Any:
             "q quit",
         )
     )
-    lines = [Text(title, style="bold", no_wrap=True), table, Text(more, style="dim")]
+    lines: list[RenderableType] = [Text(title, style="bold", no_wrap=True), table, Text(more, style="dim")]
     lines += [Text(problem, style="red", no_wrap=True) for problem in problems]
     return Group(*lines, Text(keys, style="dim", no_wrap=True))
 
