@@ -344,29 +344,38 @@ class Connection(asyncio.BufferedProtocol):
         requests = listener.requests
         logs_slow = requests.slow_seconds < _NEVER
         needed = 0
-        now = listener.monotonic()
-        arrived = self._arrived = self._arrived or now
-        while not (self.muted or replies.blocked or replies.waiting >= MOST_WAITING):
+        # Requests of one API that are served one after the other are timed together: a look at the clock costs as much as
+        # counting them.
+        run, running, client = 0, -1, ""
+        began = requests.now()
+        arrived = self._arrived or began
+        while not self.muted:
+            if replies.busy and (replies.blocked or replies.waiting >= MOST_WAITING):
+                break
             start = inbox.start
             available = inbox.end - start
             if available < 4:
-                self._arrived = 0.0
                 break
-            size = frame_length(inbox.view, start)
+            view = inbox.view
+            size = frame_length(view, start)
             if size < self.min_frame or size > self.max_frame:
                 self._refuse_length(size)
                 return
             if available < 4 + size:
                 needed = 4 + size
-                self._arrived = 0.0
                 break
-            inbox.start = start + 4 + size
-            self.requests += 1
-            self.last_active = now
-            view = inbox.view
             # A login's bare messages have no header. No key is larger than a byte.
             key = view[start + 5] if size > 1 and self.min_frame else SASL_AUTHENTICATE
-            client = self._client(view, start, size) if logs_slow else ""
+            if key != running or logs_slow:
+                if run:
+                    began = self._account(running, run, arrived, began, client)
+                    run = 0
+                running = key
+                if logs_slow:
+                    client = self._client(view, start, size)
+            inbox.start = start + 4 + size
+            self.requests += 1
+            self.last_active = began
             frame = view[start + 4 : inbox.start]
             try:
                 self.serve(self, frame)
@@ -379,27 +388,51 @@ class Connection(asyncio.BufferedProtocol):
                 return
             finally:
                 frame.release()
-            served_since, now = now, listener.monotonic()
-            local, queued = now - served_since, served_since - arrived
-            times = requests[FOLLOWER_FETCH if key == FETCH and self.is_follower else key]
-            if self._request_waits:
-                self._underway = Underway(requests, times, queued, local, now, client)
-            elif replies.owes:
-                replies.account_for(Underway(requests, times, queued, local, now, client))
-            else:
-                if queued > 0:
-                    times.served(queued, local)
-                else:
-                    spread = times.at_once
-                    spread.buckets[bisect_left(BOUNDS, local)] += 1
-                    spread.sum += local
-                if logs_slow and queued + local > requests.slow_seconds:
-                    requests.report(times.key, client, queued + local, queued, local)
-        else:
-            if inbox.start == inbox.end:
-                self._arrived = 0.0
+            run += 1
+            if self._request_waits or replies.busy:
+                began = self._account_for_last(running, run, arrived, began, client)
+                run = 0
+        if run == 1 and began == arrived and running != FETCH and not logs_slow:
+            # What `_account` would do, for a client that waits for each reply.
+            local = requests.now() - began
+            spread = requests[running].at_once
+            spread.buckets[bisect_left(BOUNDS, local)] += 1
+            spread.sum += local
+        elif run:
+            self._account(running, run, arrived, began, client)
+        self._arrived = 0.0 if needed or inbox.end - inbox.start < 4 else arrived
         if not self.transport.is_closing():
             self._make_room(needed)
+
+    def _account(self, key: int, run: int, arrived: float, began: float, client: str) -> float:
+        """`run` requests of one API have been served and answered since `began`. Returns the time."""
+        requests = self._listener.requests
+        now = requests.now()
+        local = (now - began) / run
+        queued = began - arrived
+        if run > 1:
+            queued += local * (run - 1) / 2
+        times = requests[FOLLOWER_FETCH if key == FETCH and self.is_follower else key]
+        if queued > 0.0:
+            times.served(run, queued, local)
+        else:
+            times.at_once.add(local, run)
+        if queued + local > requests.slow_seconds:
+            requests.report(key, client, queued + local, queued, local)
+        return now
+
+    def _account_for_last(self, key: int, run: int, arrived: float, began: float, client: str) -> float:
+        """The same, but the last of them has not been answered, or its reply has not left."""
+        now = began if run == 1 else self._account(key, run - 1, arrived, began, client)
+        requests = self._listener.requests
+        times = requests[FOLLOWER_FETCH if key == FETCH and self.is_follower else key]
+        queued, served = now - arrived, requests.now()
+        underway = Underway(requests, times, queued, served - now, served, client)
+        if self._request_waits:
+            self._underway = underway
+        else:
+            self.replies.account_for(underway)
+        return served
 
     def _client(self, view: memoryview, start: int, size: int) -> str:
         """Who sent the request at `start`, for the log of slow requests."""

@@ -128,9 +128,9 @@ class ReplyQueue:
         return self._paused or bool(self._parts)
 
     @property
-    def owes(self) -> bool:
-        """Whether a reply is not written yet."""
-        return bool(self._replies or self._parts)
+    def busy(self) -> bool:
+        """Whether a reply is not written yet, or could not be now."""
+        return bool(self._replies or self._parts or self._paused)
 
     def account_for(self, underway: Underway) -> None:
         """Complete the times of the request that was served last: now, if its reply has left, or as its reply goes on its way."""

@@ -37,9 +37,9 @@ class Spread:
         self.buckets = [0] * (len(BOUNDS) + 1)
         self.sum = 0.0
 
-    def add(self, seconds: float) -> None:
-        self.buckets[bisect_left(BOUNDS, seconds)] += 1
-        self.sum += seconds
+    def add(self, seconds: float, times: int = 1) -> None:
+        self.buckets[bisect_left(BOUNDS, seconds)] += times
+        self.sum += seconds * times
 
 
 class RequestTimes:
@@ -58,11 +58,11 @@ class RequestTimes:
         self.total = Spread()
         """Of all requests that are not in `at_once`; each has an entry in `queue` and `local`, the others may be missing."""
 
-    def served(self, queued: float, local: float) -> None:
-        """Answered at once, having waited for earlier ones of its connection."""
-        self.queue.add(queued)
-        self.local.add(local)
-        self.total.add(queued + local)
+    def served(self, count: int, queued: float, local: float) -> None:
+        """So many were answered at once, having waited for earlier ones of their connection."""
+        self.queue.add(queued, count)
+        self.local.add(local, count)
+        self.total.add(queued + local, count)
 
 
 class Underway:
