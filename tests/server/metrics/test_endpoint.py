@@ -1,0 +1,142 @@
+"""The metrics listener as a scraper and a probe meet it."""
+
+import http.client
+import socket
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
+
+from headrace.server.metrics.endpoint import MOST_CONNECTIONS
+from headrace.server.metrics.text import OPEN_METRICS, TEXT, labels, negotiated
+from headrace.testing.broker import BrokerThread
+from tests.server.metrics.scraping import METRICS, Samples, get
+
+PROMETHEUS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    with BrokerThread(tmp_path_factory.mktemp("broker"), METRICS) as running:
+        yield running
+
+
+def test_a_broker_serves_no_metrics_unless_it_is_asked_to(make_broker):
+    assert make_broker().node.metrics_address is None
+
+
+def test_a_page_comes_in_the_format_that_the_scraper_prefers(broker):
+    assert get(broker, "/metrics")[:2] == (200, TEXT)
+    status, kind, text = get(broker, "/metrics", Accept=PROMETHEUS)
+    assert (status, kind) == (200, OPEN_METRICS)
+    assert text.endswith("# EOF\n")
+    assert "# TYPE process_cpu_seconds counter\n" in text
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("", TEXT),
+        ("*/*", TEXT),
+        ("text/plain", TEXT),
+        ("application/openmetrics-text", OPEN_METRICS),
+        ("application/openmetrics-text;q=0.1, text/plain;q=0.9", TEXT),
+        ("application/openmetrics-text;q=nonsense", TEXT),
+        (PROMETHEUS, OPEN_METRICS),
+    ],
+)
+def test_the_accept_header_decides(accept, expected):
+    assert negotiated(accept) == expected
+
+
+def test_every_family_is_there_once_and_no_sample_twice(broker):
+    broker.create_topic("one", 3)
+    found = Samples(broker, "/metrics?partitions=all")
+    assert len(found.keys) == len(set(found.keys))
+    names = [family.name for family in found.families]
+    assert len(names) == len(set(names))
+
+
+def test_openmetrics_has_no_other_samples_than_text(broker):
+    _, _, text = get(broker, "/metrics", Accept=PROMETHEUS)
+    # Kafka's own names end in suffixes that the strict parser keeps for other types: leave those lines to Prometheus.
+    taken = ("kafka_consumergroup_", "connection_count", "activecontrollercount")
+    kept = [line for line in text.splitlines(keepends=True) if not any(each in line for each in taken)]
+    names = {sample.name for family in open_metrics("".join(kept)) for sample in family.samples}
+    assert "kafka_network_requestmetrics_requests_total" in names
+    assert names <= Samples(broker).names
+
+
+def test_labels_are_escaped():
+    assert labels(a='say "hi"\n', b="back\\slash") == '{a="say \\"hi\\"\\n",b="back\\\\slash"}'
+
+
+def test_probes_and_a_wrong_path(broker):
+    assert get(broker, "/livez")[::2] == (200, "ok\n")
+    assert get(broker, "/readyz")[::2] == (200, "ok\n")
+    assert get(broker, "/nowhere")[0] == 404
+    assert get(broker, "/metrics?partitions=some")[0] == 400
+
+
+def test_a_connection_is_kept_for_the_next_scrape(broker):
+    connection = http.client.HTTPConnection(*broker.node.metrics_address, timeout=60)
+    for _ in range(3):
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        assert (answer.status, answer.will_close) == (200, False)
+        assert b"kafka_server_kafkaserver_brokerstate 3" in answer.read()
+    connection.request("HEAD", "/livez")
+    assert connection.getresponse().read() == b""
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"\x16\x03\x01\x00\xa5\r\n\r\n", b"400"),
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", b"405"),
+        (b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 40_000 + b"\r\n\r\n", b"431"),
+    ],
+)
+def test_what_is_no_scrape_gets_an_answer_and_the_broker_goes_on(broker, sent, status):
+    with socket.create_connection(broker.node.metrics_address, timeout=60) as connection:
+        connection.sendall(sent)
+        assert connection.recv(1000).split(b" ")[1] == status
+    assert get(broker, "/livez")[0] == 200
+
+
+def test_http_1_0_gets_the_page_without_chunks(broker):
+    with socket.create_connection(broker.node.metrics_address, timeout=60) as connection:
+        connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        text = b""
+        while piece := connection.recv(65536):
+            text += piece
+    head, _, body = text.partition(b"\r\n\r\n")
+    assert b"chunked" not in head
+    assert body.startswith(b"# HELP ")
+
+
+def test_more_connections_than_there_may_be_are_closed_and_do_not_shut_others_out(broker):
+    held = [
+        socket.create_connection(broker.node.metrics_address, timeout=60) for _ in range(MOST_CONNECTIONS)
+    ]
+    with socket.create_connection(broker.node.metrics_address, timeout=60) as one_more:
+        try:
+            assert one_more.recv(1) == b""
+        except ConnectionResetError:
+            pass
+    held[0].sendall(b"GET /livez HTTP/1.1\r\n\r\n")
+    assert held[0].recv(100).startswith(b"HTTP/1.1 200")
+    for each in held:
+        each.close()
+
+
+def test_tools_find_the_port_in_the_brokers_settings(broker):
+    host, port = broker.node.metrics_address
+    from confluent_kafka.admin import AdminClient, ConfigResource
+
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker.node.broker_id))
+    found = admin.describe_configs([resource])[resource].result(60)
+    assert found["headrace.metrics.listener"].value == f"{host}:{port}"
+    assert port
