@@ -30,6 +30,9 @@ COMMANDS = {
     "consume": Entry("headrace.cli.commands.consume", "Read records from topics."),
     "groups": Entry("headrace.cli.commands.groups", "List, describe, reset and delete consumer groups."),
     "lag": Entry("headrace.cli.commands.lag", "Watch, check and record how far groups are behind."),
+    "alerts": Entry(
+        "headrace.cli.commands.alerts", "Watch a cluster by rules and tell people; silence, look back."
+    ),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from headrace.client.admin import Admin, session_of
@@ -15,7 +16,7 @@ from headrace.client.administration import brokers
 from headrace.client.config import connection_settings
 from headrace.client.errors import ConfigError
 from headrace.client.producer import Producer
-from headrace.client.record import TopicPartition
+from headrace.client.record import RecordMetadata, TopicPartition
 from headrace.client.scan import scan
 
 Document = dict[str, Any]
@@ -61,8 +62,13 @@ class ControlTopic:
 
     def put(self, producer: Producer[Any, Any], key: str, document: Document | None) -> None:
         """Returns when it is written; None removes the key."""
-        value = None if document is None else json.dumps(document, separators=(",", ":")).encode()
-        producer.send_and_wait(self.name, value, key=key.encode(), partition=0)
+        producer.send_and_wait(self.name, _value(document), key=key.encode(), partition=0)
+
+    def send(
+        self, producer: Producer[Any, Any], key: str, document: Document | None
+    ) -> Future[RecordMetadata]:
+        """The same without waiting, for several at once."""
+        return producer.send(self.name, _value(document), key=key.encode(), partition=0)
 
     def _records(self, admin: Admin) -> Iterator[tuple[str, Document | None]]:
         if self.name not in admin.topics():
@@ -76,3 +82,7 @@ class ControlTopic:
                 continue  # somebody else's record
             if document is None or isinstance(document, dict):
                 yield record.key.decode("utf-8", "replace"), document
+
+
+def _value(document: Document | None) -> bytes | None:
+    return None if document is None else json.dumps(document, separators=(",", ":")).encode()
