@@ -128,11 +128,15 @@ class _Reading:
             if name not in ("alerts", "rule", "receiver"):
                 near = _did_you_mean(name, ("alerts", "rule", "receiver"))
                 self._mistake(f"{name} is not known here{near}", name)
+        for name in ("rule", "receiver"):
+            if not self._is_list_of_tables(self._document.get(name, [])):
+                self._mistake(f"{name} is a list of tables: write [[{name}]] above each", name)
         general = self._table("alerts", 0, self._document.get("alerts", {}), _GENERAL)
         receivers = self._receivers()
         default = general.get("receivers") or (tuple(receivers) if receivers else ("log",))
-        self._known_receivers(default, receivers, "alerts", 0)
-        rules = self._rules(default, receivers, general.get("repeat", DEFAULT_REPEAT))
+        if "receivers" in general:
+            self._known_receivers(default, "alerts", 0)
+        rules = self._rules(default, general.get("repeat", DEFAULT_REPEAT))
         if "log" not in receivers and any("log" in each.receivers for each in rules):
             receivers["log"] = LogReceiver("log")
         if general.get("failover", 10.0) < 6:
@@ -146,6 +150,7 @@ class _Reading:
 
     def _receivers(self) -> dict[str, Receiver]:
         found: dict[str, Receiver] = {}
+        self._named_once("receiver")
         for number, table in enumerate(self._tables("receiver")):
             kind = table.get("kind")
             made, own, needed = _RECEIVERS.get(kind if isinstance(kind, str) else "", (None, {}, ()))
@@ -169,29 +174,22 @@ class _Reading:
             if not {"name", *needed} <= given.keys():
                 continue
             given.pop("kind", None)
-            if given["name"] in found:
-                self._mistake(f"there is a receiver {given['name']} already", "receiver", number, "name")
             if given.get("shape") == "alertmanager":
                 given.setdefault("repeat", EXPIRING_REPEAT)
             found[given["name"]] = made(**given)
         return found
 
-    def _rules(
-        self, default: tuple[str, ...], receivers: Mapping[str, Receiver], repeat: float
-    ) -> list[Rule]:
+    def _rules(self, default: tuple[str, ...], repeat: float) -> list[Rule]:
         found: list[Rule] = []
+        self._named_once("rule")
         for number, table in enumerate(self._tables("rule")):
             rule = self._rule(number, table, default, repeat)
             if rule is None:
                 continue
-            if any(each.name == rule.name for each in found):
-                self._mistake(f"there is a rule {rule.name} already", "rule", number, "name")
             if isinstance(rule.condition, ClusterAway) and any(
                 isinstance(each.condition, ClusterAway) for each in found
             ):
                 self._mistake("one rule of the kind cluster-away is enough", "rule", number, "kind")
-            if "receivers" in table:
-                self._known_receivers(rule.receivers, receivers, "rule", number)
             found.append(rule)
         if not any(isinstance(each.condition, ClusterAway) for each in found):
             found.append(Rule("cluster-away", ClusterAway(), 60.0, "critical", (), None, default, repeat))
@@ -211,6 +209,7 @@ class _Reading:
         own = {name: cast(Reader, each.metadata["reader"]) for name, each in fields.items()}
         needed = [name for name, each in fields.items() if each.default is dataclasses.MISSING]
         given = self._table("rule", number, table, {**_RULE, **own}, ("name", "kind", *needed))
+        self._known_receivers(given.get("receivers", ()), "rule", number)
         if not {"name", *needed} <= given.keys():
             return None
         made: Condition = condition(**{name: given[name] for name in own if name in given})
@@ -227,10 +226,11 @@ class _Reading:
 
     def _tables(self, name: str) -> list[dict[str, Any]]:
         found = self._document.get(name, [])
-        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-            self._mistake(f"{name} is a list of tables: write [[{name}]] above each", name)
-            return []
-        return found
+        return found if self._is_list_of_tables(found) else []
+
+    @staticmethod
+    def _is_list_of_tables(found: Any) -> bool:
+        return isinstance(found, list) and all(isinstance(each, dict) for each in found)
 
     def _table(
         self, table: str, number: int, given: Any, known: Mapping[str, Reader], needed: tuple[str, ...] = ()
@@ -275,12 +275,21 @@ class _Reading:
                 found[key] = "https://unresolved" if key == "url" else "unresolved"
         return found
 
-    def _known_receivers(
-        self, named: tuple[str, ...], receivers: Mapping[str, Receiver], table: str, number: int
-    ) -> None:
+    def _named_once(self, table: str) -> None:
+        names: set[str] = set()
+        for number, each in enumerate(self._tables(table)):
+            name = each.get("name")
+            if isinstance(name, str):
+                if name in names:
+                    self._mistake("another has this name already", table, number, "name")
+                names.add(name)
+
+    def _known_receivers(self, named: tuple[str, ...], table: str, number: int) -> None:
+        declared = (each.get("name") for each in self._tables("receiver"))
+        known = [*(name for name in declared if isinstance(name, str)), "log"]
         for each in named:
-            if each not in receivers and each != "log":
-                near = _did_you_mean(each, [*receivers, "log"])
+            if each not in known:
+                near = _did_you_mean(each, known)
                 self._mistake(f"there is no receiver {each}{near}", table, number, "receivers")
 
     def _mistake(self, text: str, table: str, number: int = 0, key: str | None = None) -> None:
