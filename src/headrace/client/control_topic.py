@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from typing import Any
 
 from headrace.client.admin import Admin, session_of
@@ -16,7 +15,7 @@ from headrace.client.administration import brokers
 from headrace.client.config import connection_settings
 from headrace.client.errors import ConfigError
 from headrace.client.producer import Producer
-from headrace.client.record import RecordMetadata, TopicPartition
+from headrace.client.record import TopicPartition
 from headrace.client.scan import scan
 
 Document = dict[str, Any]
@@ -64,11 +63,9 @@ class ControlTopic:
         """Returns when it is written; None removes the key."""
         producer.send_and_wait(self.name, _value(document), key=key.encode(), partition=0)
 
-    def send(
-        self, producer: Producer[Any, Any], key: str, document: Document | None
-    ) -> Future[RecordMetadata]:
-        """The same without waiting, for several at once."""
-        return producer.send(self.name, _value(document), key=key.encode(), partition=0)
+    def send(self, producer: Producer[Any, Any], key: str, document: Document | None) -> None:
+        """The same within a transaction, whose commit waits for it."""
+        producer.send_and_forget(self.name, _value(document), key=key.encode(), partition=0)
 
     def _records(self, admin: Admin) -> Iterator[tuple[str, Document | None]]:
         if self.name not in admin.topics():

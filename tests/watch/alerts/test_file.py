@@ -24,7 +24,12 @@ def test_a_rule_needs_little() -> None:
     assert rule.condition == LagStates(groups=Patterns(), topics=Patterns(), states=("stalled", "gone"))
     assert (rule.wait, rule.severity, rule.receivers, rule.repeat) == (0, "warning", ("log",), 14400)
     assert declaration.receivers == {"log": LogReceiver("log")}
-    assert (away.name, away.kind, away.wait, away.severity) == ("cluster-away", "cluster-away", 60, "critical")
+    assert (away.name, away.kind, away.wait, away.severity) == (
+        "cluster-away",
+        "cluster-away",
+        60,
+        "critical",
+    )
 
 
 def test_every_mistake_is_found_at_once_with_its_line() -> None:
@@ -118,10 +123,12 @@ headers = {{ Authorization = "Bearer ${{env:HOOK}}" }}
     assert isinstance(chat, WebhookReceiver)
     assert (chat.url, chat.secret) == ("https://hooks.example.com/T0/s3cret", "hush")
     assert dict(chat.headers)["Authorization"].endswith("s3cret")
-    assert "s3cret" not in repr(declaration) and "hush" not in repr(declaration)
+    assert "s3cret" not in repr(declaration)
+    assert "hush" not in repr(declaration)
     monkeypatch.setenv("HOOK", "s3cret, but no URL")
     found = mistakes(text)
-    assert "url takes a URL" in found[0] and "s3cret" not in "".join(found)
+    assert "url takes a URL" in found[0]
+    assert "s3cret" not in "".join(found)
 
 
 def test_a_reference_that_leads_nowhere_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:

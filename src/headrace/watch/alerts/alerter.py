@@ -97,6 +97,7 @@ class Alerter:
 
     def _turn(self) -> None:
         self._confirm_after_a_pause()
+        begun = time.monotonic()
         self._stand()
         for look in _drain(self._observing.looks):
             self._take(look)
@@ -106,7 +107,8 @@ class Alerter:
         self._notify(time.time())
         if self.role is Role.ACTING:
             self._write()
-        self._lease = time.monotonic() + self._declaration.failover
+        # From the beginning of the turn: a pause in the middle of it has used it up.
+        self._lease = begun + self._declaration.failover
 
     # Whose turn it is.
 
@@ -131,7 +133,7 @@ class Alerter:
             self._take_over(self._election.turns)
 
     def _join(self) -> None:
-        if time.monotonic() < self._retry_at:
+        if self._away.is_unanswered or time.monotonic() < self._retry_at:
             return
         try:
             self._store.ensure(self._admin)

@@ -23,12 +23,13 @@ class Away:
         self._rule = declaration.away
         self._longest_look = max(_LONGEST_LOOK, 4 * declaration.interval)
         self.alert: Alert | None = None
-        self._reason: str | None = None
+        self._reason: str | None = "no look at it has ended yet"
         self._answered_at = time.time()
         self._heard = time.monotonic()
 
     @property
     def is_unanswered(self) -> bool:
+        """Whether the last look failed, or none has ended for long; so it is until the first one has ended."""
         return self._reason is not None or time.monotonic() - self._heard > self._longest_look
 
     def take(self, look: Look) -> None:
@@ -61,7 +62,7 @@ class Away:
                 told=told,
             )
         away_for = show_seconds(max(0.0, now - alert.since))
-        reason = self._reason or "no look at it has ended"
+        reason = self._reason or "no look at it has ended since"
         self.alert = replace(
             step(alert, Seen.ACTIVE, now, wait, float("inf")) or alert,
             summary=f"the cluster has not answered for {away_for}: {reason}; other rules are not judged meanwhile",

@@ -41,8 +41,8 @@ from headrace.watch.alerts.store import Store
 
 log = logging.getLogger("headrace.alerts")
 
-_PATIENCE_MS = 10_000
-"""A broker that takes longer is missing data."""
+_PATIENCE = (2.0, 10.0)
+"""Seconds, at least and at most: a broker that takes longer, or longer than an interval, is missing data."""
 _FORGET_AFTER = 3600.0
 """Seconds after which a group that has vanished is none any more."""
 _MOST_REFUSALS = 3
@@ -70,9 +70,9 @@ class Observer:
         self._declaration = declaration
         connection = connection_settings(config)
         self._tls = _tls(connection)
-        self._admin = Admin(
-            {**connection, "request.timeout.ms": _PATIENCE_MS}, default_api_timeout_ms=_PATIENCE_MS
-        )
+        least, most = _PATIENCE
+        patience = int(1000 * min(most, max(least, declaration.interval)))
+        self._admin = Admin({**connection, "request.timeout.ms": patience}, default_api_timeout_ms=patience)
         self._session = session_of(self._admin)
         self._consumer: Consumer[bytes, bytes] = Consumer({**connection, **ONE_RECORD})
         self._meter = LagMeter(self._session, self._consumer.librdkafka, declaration.window)

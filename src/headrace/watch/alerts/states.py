@@ -70,7 +70,7 @@ class Alert:
     since: float
     """When the condition was first seen; for a resolved alert, when it ended. Seconds since 1970."""
     looked: float
-    """When a look last said that it is active."""
+    """While it is pending: when a look last said that it is active."""
     summary: str = ""
     value: float | None = None
     severity: str = "warning"
@@ -161,7 +161,7 @@ def step(alert: Alert, seen: Seen, now: float, wait: float, longest_gap: float) 
         return _ended(alert, now)
     match alert.phase:
         case Phase.FIRING:
-            return replace(alert, looked=now)
+            return alert
         case Phase.RESOLVED:
             return begin(alert, now, wait)
         case Phase.PENDING:

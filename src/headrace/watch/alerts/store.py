@@ -118,14 +118,14 @@ class Writer:
     def write(self, acting: Acting, alerts: Mapping[str, Alert | None], events: Iterable[Event]) -> None:
         """All of it or nothing; the first write also fences older writers."""
         with self._producer.transaction():
-            sent = [self._alerts.send(self._producer, _ACTING, acting.as_document())]
+            # Not one is waited for: the commit waits for all, and fails when one has failed.
+            self._alerts.send(self._producer, _ACTING, acting.as_document())
             for key, alert in alerts.items():
-                document = None if alert is None else alert.as_document()
-                sent.append(self._alerts.send(self._producer, _ALERT + key, document))
+                self._alerts.send(
+                    self._producer, _ALERT + key, None if alert is None else alert.as_document()
+                )
             for event in events:
-                sent.append(self._history.send(self._producer, event.key, event.as_document()))
-            for future in sent:
-                future.result()
+                self._history.send(self._producer, event.key, event.as_document())
 
     def close(self) -> None:
         self._producer.abandon()
