@@ -40,7 +40,18 @@ OUTSIDE = {
     "services": ["wire", "link", "client"],
     "watch": ["wire", "link", "client"],
     "testing": ["wire", "link", *BROKER],
-    "cli": ["wire", "link", "client", "spark", "streaming", "pipelines", "connectors", "services", "watch", *BROKER],
+    "cli": [
+        "wire",
+        "link",
+        "client",
+        "spark",
+        "streaming",
+        "pipelines",
+        "connectors",
+        "services",
+        "watch",
+        *BROKER,
+    ],
 }
 """What each of the other packages may use. They reach a broker over the wire; only `testing` and `cli` start one."""
 

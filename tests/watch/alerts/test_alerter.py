@@ -6,6 +6,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,10 @@ def looked_again(alerter: Alerter, times: int = 3) -> None:
     take = alerter._take
     alerter._take = lambda look: (looks.append(look), take(look))[1]  # type: ignore[method-assign, func-returns-value]
     until(lambda: len(looks) >= times, "some looks")
+
+
+def fires(alerter: Alerter) -> bool:
+    return any(each.phase is Phase.FIRING for each in list(alerter._register.alerts.values()))
 
 
 def history(bootstrap: str) -> list[tuple[str, str]]:
@@ -147,10 +152,7 @@ def test_a_silence_holds_over_restarts_and_its_end_is_heard(
     text = rules(inbox, DEAD_LETTERS)
     for _ in range(2):
         running = alerter(broker.bootstrap, text)
-        until(lambda: running.role is Role.ACTING, "it acts")
-        until(
-            lambda: any(a.phase is Phase.FIRING for a in list(running._register.alerts.values())), "it fires"
-        )
+        until(partial(fires, running), "it fires")
         looked_again(running)
         running.end()  # type: ignore[attr-defined]
     assert inbox.received == []

@@ -103,7 +103,7 @@ def test_toml_that_is_none_has_its_line() -> None:
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(Mistakes, match="none.toml:1: it cannot be read: No such file or directory"):
+    with pytest.raises(Mistakes, match=r"none\.toml:1: it cannot be read: No such file or directory"):
         load(tmp_path / "none.toml")
 
 

@@ -52,8 +52,9 @@ def test_time_in_which_nobody_looked_does_not_count_towards_for() -> None:
         assert stepped is not None
         assert stepped.phase is Phase.PENDING
         alert = stepped
-    assert (stepped := step(alert, Seen.ACTIVE, 160, 60, GAP)) is not None
-    assert stepped.phase is Phase.FIRING
+    fired = step(alert, Seen.ACTIVE, 160, 60, GAP)
+    assert fired is not None
+    assert fired.phase is Phase.FIRING
 
 
 def test_missing_data_neither_fires_nor_resolves() -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from headrace.client.durations import seconds_of
 from headrace.nearest import nearest
@@ -123,9 +124,13 @@ def table(value: Any) -> tuple[tuple[str, str], ...]:
 
 
 def url(value: Any) -> str:
-    if not isinstance(value, str) or not re.match(r"https?://[^\s/]+", value):
-        raise ValueError('takes a URL, as in "https://hooks.example.com/alerts"')
-    return value
+    try:
+        parts = urlsplit(value) if isinstance(value, str) and not re.search(r"\s", value) else None
+        if parts is not None and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return str(value)
+    except ValueError:
+        pass  # a port or an address that is none
+    raise ValueError('takes a URL, as in "https://hooks.example.com/alerts"')
 
 
 def one_of(*known: str) -> Reader:

@@ -58,14 +58,14 @@ class Webhook:
                 else f"no connection: {reason}"
             )
             raise NotDelivered(why) from None
+        except (ValueError, http.client.InvalidURL):
+            # It would show the URL or a header.
+            raise NotDelivered("its url or headers are not what HTTP allows") from None
         except TimeoutError:
             why = f"no answer within {self._settings.timeout:g} s"
             raise NotDelivered(why, may_have_arrived=True) from None
         except (OSError, http.client.HTTPException) as error:
             raise NotDelivered(f"no answer: {type(error).__name__}", may_have_arrived=True) from None
-        except ValueError:
-            # It would show the URL or a header.
-            raise NotDelivered("its url or headers are not what HTTP allows") from None
 
     def close(self) -> None:
         """Nothing to release."""
