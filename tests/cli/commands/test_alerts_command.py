@@ -16,7 +16,7 @@ failover = "6s"
 [[receiver]]
 name = "file"
 kind = "command"
-command = ["sh", "-c", "cat >> {out}; echo >> {out}"]
+command = ["sh", "-c", 'line=$(cat); printf "%s\\n" "$line" >> {out}']
 
 [[receiver]]
 name = "broken"
@@ -99,7 +99,7 @@ def test_what_fires_is_listed_silenced_and_remembered(headrace, start, config, o
     assert silence in headrace("alerts", "silences").out
     assert headrace("alerts", "unsilence", silence).out == "Ended 1 silence.\n"
     until(lambda: told(out) == ["firing"], "the notice")
-    headrace("topics", "delete", f"{name}.dlq", "--yes")
+    headrace("topics", "delete", f"{name}.dlq")
     until(lambda: told(out) == ["firing", "resolved"], "the end")
     until(lambda: headrace("alerts", "list", "--all", "--json").json["alerts"] == [], "the end of the alert")
     events = headrace("alerts", "history", "--rule", "letters", "--json").json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headrace.client.administration import quorum
 from headrace.client.administration.health import Replica
 from headrace.watch.alerts.conditions import (
     BrokerMissing,
@@ -60,11 +61,11 @@ def brokers(condition: BrokerMissing, sight: Sight) -> list[Finding]:
 
 
 def no_controller(_: NoController, sight: Sight) -> list[Finding]:
-    controller = sight.brokers.controller
+    controller = quorum.controller(sight.session, sight.brokers)
     if controller is None:
         return [
             Finding(
                 (), Seen.ACTIVE, "the cluster has no controller: topics, leaders and settings cannot change"
             )
         ]
-    return [Finding((), Seen.CLEAR, f"broker {controller} is the controller")]
+    return [Finding((), Seen.CLEAR, f"node {controller} is the controller")]
