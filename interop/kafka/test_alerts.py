@@ -12,7 +12,7 @@ import pytest
 
 from bench.systems import Kafka
 from bench.systems.kafka_protocol import RunningKafka
-from headrace.client import Admin, Producer
+from headrace.client import Admin, BrokerError, Producer, TopicPartition
 from interop.kafka.conftest import SETTINGS
 from tests.waiting import until
 
@@ -105,6 +105,17 @@ def told(out: Path, rule: str) -> list[str]:
     return [notice["status"] for notice in notices if notice["rule"] == rule]
 
 
+def commit(admin: Admin, partition: TopicPartition, offset: int) -> bool:
+    """Kafka's coordinator takes a moment to load."""
+    try:
+        admin.set_group_offsets("billing", {partition: offset})
+    except BrokerError as error:
+        if not error.retriable:
+            raise
+        return False
+    return True
+
+
 def test_every_rule_has_data_and_one_of_two_instances_acts(
     kafka: RunningKafka, config: Path, out: Path, tmp_path: Path
 ) -> None:
@@ -114,7 +125,7 @@ def test_every_rule_has_data_and_one_of_two_instances_acts(
         for topic in ("orders", "orders", "orders.dlq"):
             producer.send_and_wait(topic, "x")
         [partition] = admin.partitions_of("orders")
-        admin.set_group_offsets("billing", {partition: 1})
+        until(lambda: commit(admin, partition, 1), "the coordinator", 300)
         checked = subprocess.run(
             command(config, kafka.address, "check", "--json"), capture_output=True, check=True, timeout=300
         )
@@ -139,7 +150,7 @@ def test_every_rule_has_data_and_one_of_two_instances_acts(
                 until(lambda rule=rule: told(out, rule) == ["firing"], rule, 300)  # type: ignore[misc]
             instances[0].kill()
             until(lambda: "acts now" in logs[1].read_text(), "the second acts", 300)
-            admin.set_group_offsets("billing", {partition: 2})
+            until(lambda: commit(admin, partition, 2), "the coordinator", 300)
             until(lambda: told(out, "stopped") == ["firing", "resolved"], "the end", 300)
             for rule in ("letters", "brokers", "disk"):
                 assert told(out, rule) == ["firing"], "it had fired already"

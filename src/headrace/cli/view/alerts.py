@@ -36,7 +36,7 @@ def silence_of(alert: Alert, silences: Iterable[Silence], now: float) -> Silence
 
 
 def alert_rows(alerts: Sequence[Alert], silences: Sequence[Silence], now: float) -> list[tuple[object, ...]]:
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for alert in in_order(alerts):
         silence = silence_of(alert, silences, now)
         rows.append(
