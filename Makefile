@@ -36,14 +36,16 @@ $(VENV)/.all: $(BIN)/uv requirements/all.lock pyproject.toml
 
 setup: $(VENV)/.all servers
 
-# Real Redis and MariaDB for the client's tests, which start their own, a Java for Spark and Kerberos; without root the tests
-# name the packages.
+# Real Redis and MariaDB for the client's tests, which start their own, an Alertmanager for the alerts, a Java for Spark and Kerberos;
+# without root the tests name the packages.
 servers:
 	@command -v redis-server >/dev/null && test -x /usr/sbin/mariadbd && command -v java >/dev/null || \
 		test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server mariadb-server-core \
 		$$(command -v java >/dev/null || apt-cache search --names-only '^openjdk-(17|21)-jre-headless$$' | cut -d' ' -f1 | head -1); } \
 		>/dev/null
+	@command -v prometheus-alertmanager >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends prometheus-alertmanager; } >/dev/null
 	@test -x /usr/sbin/krb5kdc || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends \
 		krb5-kdc krb5-admin-server krb5-user libkrb5-dev gcc; } >/dev/null

@@ -70,6 +70,7 @@ APIS: dict[str, tuple[int, int]] = {
     "describe_user_scram_credentials": (0, 0),
     "alter_user_scram_credentials": (0, 0),
     "alter_partition": (2, 3),
+    "describe_quorum": (0, 2),
     "update_features": (0, 2),
     "describe_cluster": (0, 2),
     "describe_producers": (0, 0),

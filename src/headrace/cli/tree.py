@@ -34,6 +34,9 @@ COMMANDS = {
         "headrace.cli.commands.clients", "Who is connected to the cluster, and the metrics clients push."
     ),
     "top": Entry("headrace.cli.commands.top", "Watch brokers, topics, groups and clients at work."),
+    "alerts": Entry(
+        "headrace.cli.commands.alerts", "Watch a cluster by rules and tell people; silence, look back."
+    ),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),

@@ -61,8 +61,11 @@ class ControlTopic:
 
     def put(self, producer: Producer[Any, Any], key: str, document: Document | None) -> None:
         """Returns when it is written; None removes the key."""
-        value = None if document is None else json.dumps(document, separators=(",", ":")).encode()
-        producer.send_and_wait(self.name, value, key=key.encode(), partition=0)
+        producer.send_and_wait(self.name, _value(document), key=key.encode(), partition=0)
+
+    def send(self, producer: Producer[Any, Any], key: str, document: Document | None) -> None:
+        """The same within a transaction, whose commit waits for it."""
+        producer.send_and_forget(self.name, _value(document), key=key.encode(), partition=0)
 
     def _records(self, admin: Admin) -> Iterator[tuple[str, Document | None]]:
         if self.name not in admin.topics():
@@ -76,3 +79,7 @@ class ControlTopic:
                 continue  # somebody else's record
             if document is None or isinstance(document, dict):
                 yield record.key.decode("utf-8", "replace"), document
+
+
+def _value(document: Document | None) -> bytes | None:
+    return None if document is None else json.dumps(document, separators=(",", ":")).encode()

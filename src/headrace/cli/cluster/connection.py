@@ -190,13 +190,20 @@ def connect(
     names: Names = Names(),  # noqa: B008  it is frozen
 ) -> Cluster:
     """Connect with a context's properties, a file's, and `extra` ones; later ones win. Raises Failure when no broker answers."""
-    file = properties.load(command_config) if command_config else {}
-    given = {**properties_of(bootstrap), **file, **(extra or {})}
+    settings = settings_of(bootstrap, command_config, extra)
     if isinstance(bootstrap, ContextServers):
         names = Names("--context", f"the context '{bootstrap.context.name}'")
-    settings = librdkafka_settings(given)
-    settings.pop("bootstrap.servers", None)
     return Cluster(str(bootstrap), settings, names)
+
+
+def settings_of(
+    bootstrap: str, command_config: Path | None = None, extra: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """How to be let in, by librdkafka's names and without the servers; asks nobody."""
+    file = properties.load(command_config) if command_config else {}
+    settings = librdkafka_settings({**properties_of(bootstrap), **file, **(extra or {})})
+    settings.pop("bootstrap.servers", None)
+    return settings
 
 
 def librdkafka_settings(given: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Where notices go: the log, a webhook, a command, a topic."""
