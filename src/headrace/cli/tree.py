@@ -30,6 +30,10 @@ COMMANDS = {
     "consume": Entry("headrace.cli.commands.consume", "Read records from topics."),
     "groups": Entry("headrace.cli.commands.groups", "List, describe, reset and delete consumer groups."),
     "lag": Entry("headrace.cli.commands.lag", "Watch, check and record how far groups are behind."),
+    "degrade": Entry(
+        "headrace.cli.commands.degrade",
+        "Do less under load: switch rules on and off, replay what was dropped.",
+    ),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),
