@@ -109,7 +109,7 @@ class Degrader:
     def _work(self, ready: threading.Event) -> None:
         place = TopicPartition(TOPIC, 0)
         follower: Consumer[bytes, bytes] = Consumer(
-            self._connection, enable_partition_eof=True, auto_offset_reset="earliest"
+            self._connection, enable_partition_eof=True, auto_offset_reset="earliest", fetch_max_wait_ms=200
         )
         reporter: Producer[bytes, bytes] = Producer(
             {**self._connection, **_QUICK, "enable.idempotence": False}
