@@ -191,6 +191,16 @@ def test_of_several_bounds_one_engages_and_all_release() -> None:
     assert bounds.signal(lag(5, 1))[0] is Signal.RELEASE
 
 
+def test_a_replay_that_waits_is_no_load_that_engages_a_rule() -> None:
+    board = Switchboard("billing", [SampleByKey(keep=0, when=LagBounds(records=(50, 5)))], NOW)
+    waiting = PartitionLag(TopicPartition("billing.replay", 0), 0, 900, 900, 0.0)
+    board.step(Board(), lambda _: GroupLag("billing", NOW, (waiting,), LagState.GROWING), NOW)
+    assert not board.active().rules
+    new = PartitionLag(TopicPartition("orders", 0), 0, 90, 90, 0.0)
+    board.step(Board(), lambda _: GroupLag("billing", NOW, (waiting, new), LagState.GROWING), NOW)
+    assert board.active().rules
+
+
 def test_a_command_ends_when_its_time_is_up() -> None:
     board = Switchboard("billing", [SwitchOff()], NOW)
     ordered = Board({("billing", "group"): Command("billing", "group", Order.ON, "ann@ops", NOW, NOW + 60)})

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 
 from headrace.client.degrade.conditions import LagBounds
 from headrace.client.degrade.control import Board, Command, Report, RuleReport
+from headrace.client.degrade.replayed import topic_of
 from headrace.client.degrade.rules import Rule, SwitchOff
 from headrace.client.degrade.states import Order, RuleState, Signal, after
 from headrace.client.lag import GroupLag
+from headrace.client.lag_states import worst
 
 LagOf = Callable[[str], GroupLag | None]
 
@@ -100,8 +102,17 @@ class Switchboard:
 
 def _signal(rule: Rule, group: str, lag_of: LagOf) -> tuple[Signal, str | None]:
     if isinstance(rule.when, LagBounds):
-        return rule.when.signal(lag_of(rule.when.group or group))
+        lag = lag_of(rule.when.group or group)
+        return rule.when.signal(None if lag is None else _without_replays(lag))
     return (Signal.ENGAGE, "always") if rule.when == "always" else (Signal.RELEASE, None)
+
+
+def _without_replays(lag: GroupLag) -> GroupLag:
+    """What waits to be caught up with is no new load: it would engage the rule that it is left from."""
+    kept = tuple(each for each in lag.partitions if each.partition.topic != topic_of(lag.group_id))
+    if len(kept) == len(lag.partitions):
+        return lag
+    return replace(lag, partitions=kept, state=worst(each.state for each in kept))
 
 
 def _told(command: Command | None) -> str | None:
