@@ -19,8 +19,10 @@ from headrace.client.degrade.states import Order
 from headrace.client.producer import Producer
 
 TOPIC = "__headrace_degrade"
-RENEWED_EVERY = 3.0
-_FRESH_FOR = 5 * RENEWED_EVERY
+RENEWED_EVERY = 5.0
+_FRESH_FOR = 3 * RENEWED_EVERY
+# Reports are renewed all the time; in small segments, compaction gets at what is out of date, and the topic is read quickly.
+_SETTINGS = {"segment.bytes": str(1024 * 1024), "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Board:
 
 class Control:
     def __init__(self, config: Mapping[str, object]) -> None:
-        self.topic = ControlTopic(TOPIC, config)
+        self.topic = ControlTopic(TOPIC, config, _SETTINGS)
 
     def ensure(self, admin: Admin) -> None:
         self.topic.ensure(admin)

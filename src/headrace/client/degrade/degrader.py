@@ -21,7 +21,7 @@ from headrace.client.degrade.notes import Notes
 from headrace.client.degrade.replayed import topic_of
 from headrace.client.degrade.rules import Rule
 from headrace.client.degrade.switchboard import Active, Switchboard
-from headrace.client.errors import ClientError, ConfigError
+from headrace.client.errors import BrokerError, ClientError
 from headrace.client.lag_watch import LagWatch
 from headrace.client.producer import Producer
 from headrace.client.record import TopicPartition
@@ -69,9 +69,9 @@ class Degrader:
             try:
                 self._ensure()
                 break
-            except ConfigError:
-                raise
-            except ClientError as error:
+            except BrokerError as error:
+                if error.code >= 0 and not error.retriable:
+                    raise  # the cluster has refused, and would again
                 log.warning("the rules of %s cannot begin yet: %s", self.board.group, error)
                 time.sleep(_PAUSE_AFTER_FAILURE)
         if groups := self.board.watched_groups():
@@ -94,10 +94,12 @@ class Degrader:
         with Admin(self._connection) as admin:
             self._control.ensure(admin)
             Notes(self._connection, group).ensure(admin)
-            if topic_of(group) not in admin.topics():
+            known = admin.topics()
+            if topic_of(group) not in known:
                 # What its source could hold must fit, and a key stays in the partition of its number.
-                sources = [admin.topic(name) for name in self._topics]
-                limits = [admin.topic_config(name).get("max.message.bytes") for name in self._topics]
+                there = [name for name in self._topics if name in known]
+                sources = [admin.topic(name) for name in there]
+                limits = [admin.topic_config(name).get("max.message.bytes") for name in there]
                 most = max((int(limit) for limit in limits if limit), default=0) + _ROOM_FOR_HEADERS
                 admin.create_topic(
                     topic_of(group),
@@ -139,7 +141,8 @@ class Degrader:
         if changed or not self._reported:
             for name, place in self.board.places.items():
                 if place.state is not before[name].state:
-                    log.warning("rule %s of %s is %s: %s", name, self.board.group, place.state, place.why)
+                    why = "" if place.why is None else f": {place.why}"
+                    log.warning("rule %s of %s is %s%s", name, self.board.group, place.state, why)
             self.active = self.board.active()
         if changed or now - self._reported >= RENEWED_EVERY:
             self._reported = now
