@@ -54,7 +54,7 @@ def play(stage: Stage) -> None:
         while not shop.counts_now:
             time.sleep(0.2)
         left_out, counted = shop.left_out, sum(shop.demanded(ITEM).values())
-        print(f"the rush is over: {left_out:,} requests were sold but not counted, which is done now")
+        print(f"the rush is over: {left_out:,} requests were served but not counted, which is done now")
         replay = json.loads(stage.headrace("degrade", "replay", GROUP, "--json"))
         while sum(shop.demanded(ITEM).values()) < counted + replay["replayed"]:
             time.sleep(0.2)

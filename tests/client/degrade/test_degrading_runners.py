@@ -27,6 +27,7 @@ from headrace.client import (
     Runner,
     SampleByKey,
     SwitchOff,
+    TopicPartition,
 )
 from headrace.client.degrade import notes
 from headrace.client.degrade.notes import Account, Notes
@@ -405,6 +406,26 @@ def test_records_that_are_no_longer_there_are_reported_as_lost(
     admin.delete_records({partition: 5})
     assert replay(bootstrap, group) == Outcome(15, 5)
     assert replay(bootstrap, group) == Outcome(0, 0)
+
+
+def test_nothing_is_committed_while_it_cannot_be_written_down(
+    bootstrap: str, admin: Admin, new_topic: NewTopic, group: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = new_topic(1)
+    rule = SampleByKey(keep=0)
+    runner = Runner(
+        print, bootstrap, topics=topic, group_id=group, degrade=[rule], commit_interval=0.1, **SETTINGS
+    )
+    with running(runner):
+        until(lambda: is_listening(bootstrap, group))
+        admin.set_topic_config(f"{group}.degraded", {"max.message.bytes": "10"})
+        fill(bootstrap, topic, range(20))
+        until(lambda: "so nothing is committed" in caplog.text)
+        assert admin.group_offsets(group).get(TopicPartition(topic, 0)) is None
+        assert runner.degraded() == []
+        admin.set_topic_config(f"{group}.degraded", {"max.message.bytes": None})
+        until(lambda: not unread(admin, topic, group))
+        assert account(bootstrap, admin, group).remaining == 20
 
 
 def test_the_metrics_port_tells_rules_and_drops(bootstrap: str, new_topic: NewTopic, group: str) -> None:

@@ -107,7 +107,8 @@ class BaseRunner(ABC, Generic[K, V, R]):
         self._batch = min(checked.max_poll_records, max_in_flight)
         self._commit_interval = commit_interval
         self._drain_timeout = drain_timeout
-        self._start_offsets = start_offsets or getattr(self._handler, "headrace_start_offsets", None)
+        kept_elsewhere = (getattr(each, "headrace_start_offsets", None) for each in self._handlers.values())
+        self._start_offsets = start_offsets or next(filter(None, kept_elsewhere), None)
         if self._start_offsets is not None and order != "partition":
             raise ConfigError(
                 'a runner that starts from offsets kept elsewhere needs order="partition": one number per '
