@@ -149,7 +149,7 @@ def test_a_command_wins_over_the_condition_until_auto(events: list[tuple[Order, 
         elif order is Order.OFF:
             assert state is RuleState.HELD_OFF
         elif signal is Signal.STAY:
-            assert state.acts == before.acts
+            assert state.acts == (before is RuleState.ENGAGED)
         else:
             assert state is (RuleState.ENGAGED if signal is Signal.ENGAGE else RuleState.OFF)
 
@@ -232,6 +232,8 @@ def test_a_command_ends_when_its_time_is_up() -> None:
             "which this runner has not: it has mail",
         ),
         (lambda: completed((SwitchOff(when=LagBounds(records=(9, 1))),), "g", ()), "which only grows then"),
+        (lambda: completed((), "one/two", ()), "letters, digits"),
+        (lambda: completed((), "g" * 240, ()), "at most 230"),
         (lambda: completed((0.1,), "g", ()), "takes rules such as"),  # type: ignore[arg-type]
     ],
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from headrace.client.repeats import Repeats
 log = logging.getLogger("headrace.client.degrade")
 log.addFilter(Repeats())
 
+_PART_OF_A_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,230}")
 GROUP = "group"
 """The name of the rule that every degradable group has: switch all of it off."""
 
@@ -150,6 +152,11 @@ class SwitchOff(Rule):
 
 def completed(rules: tuple[Rule, ...], group: str, handlers: tuple[str, ...]) -> tuple[Rule, ...]:
     """Checked, and with a switch for the group and for each of several handlers, where there is none yet."""
+    if not _PART_OF_A_TOPIC.fullmatch(group):
+        raise ConfigError(
+            f"the group {group!r} cannot have rules: its name becomes part of topics' names, so it may have letters, "
+            "digits, '.', '_' and '-', at most 230 of them"
+        )
     made = list(rules)
     for rule in rules:
         if not isinstance(rule, Rule):

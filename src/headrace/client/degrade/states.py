@@ -48,8 +48,8 @@ _NEXT: dict[tuple[RuleState, Signal | Order], RuleState] = {
     (RuleState.OFF, Order.OFF): RuleState.HELD_OFF,
     (RuleState.ENGAGED, Order.OFF): RuleState.HELD_OFF,
     (RuleState.HELD_ON, Order.OFF): RuleState.HELD_OFF,
-    # Back to its own condition: released only below the lower bound, as if it had engaged by itself.
-    (RuleState.HELD_ON, Order.AUTO): RuleState.ENGAGED,
+    # Not engaged: between the bounds, whoever ends a command wants to see everything done again.
+    (RuleState.HELD_ON, Order.AUTO): RuleState.OFF,
     (RuleState.HELD_OFF, Order.AUTO): RuleState.OFF,
 }
 """Whatever is not listed changes nothing."""
