@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headrace.client.errors import ConfigError, require
+from headrace.client.errors import require
+from headrace.client.metrics_port import MetricsPort
 from headrace.client.runner.degrading import Degraded
 from headrace.client.runner.hooks import Metrics
 
@@ -50,30 +51,16 @@ class RuleCollector:
 
 class Endpoint:
     def __init__(self, address: str, runner: Degradable) -> None:
-        prometheus = require("prometheus_client", "metrics", "metrics=")
-        host, colon, port = address.rpartition(":")
-        if not colon or not port.isdecimal() or int(port) > 65535:
-            raise ConfigError(f"metrics={address!r}: write HOST:PORT, as in metrics='127.0.0.1:9465'")
-        self._host, self._port = host.strip("[]") or "0.0.0.0", int(port)  # as ":9465" says
-        self._start = prometheus.start_http_server
-        self._registry = prometheus.CollectorRegistry()
-        self._registry.register(RuleCollector(runner))
-        self.hook = Metrics(self._registry)
-        self.port: int | None = None
-        """The port actually bound."""
-        self._server: Any = None
+        self._port = MetricsPort(address)
+        self._port.registry.register(RuleCollector(runner))
+        self.hook = Metrics(self._port.registry)
+
+    @property
+    def port(self) -> int | None:
+        return self._port.port
 
     def open(self) -> None:
-        try:
-            self._server, _ = self._start(self._port, self._host, self._registry)
-        except OSError as error:
-            raise ConfigError(
-                f"metrics cannot be served at {self._host}:{self._port}: {error.strerror or error}; choose another port"
-            ) from None
-        self.port = self._server.server_port
+        self._port.open()
 
     def close(self) -> None:
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+        self._port.close()
