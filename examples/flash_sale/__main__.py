@@ -1,4 +1,7 @@
-"""A flash sale: 20,000 requests in a burst, 500 pieces in stock. The topic takes the peak, the shop keeps its pace."""
+"""A flash sale: 20,000 requests in a burst, 500 pieces in stock. The topic takes the peak, the shop keeps its pace.
+
+Statistics are left out at the peak and caught up with afterwards.
+"""
 
 import json
 import socket
@@ -8,7 +11,7 @@ from collections import Counter
 
 from examples.chart import line_chart, per_step
 from examples.flash_sale.buyers import crowd
-from examples.flash_sale.shop import REQUESTS, RESULTS, Shop
+from examples.flash_sale.shop import GROUP, REQUESTS, RESULTS, Shop
 from examples.kit import Stage, stage, tell
 from headrace.client import Record
 
@@ -34,7 +37,9 @@ def play(stage: Stage) -> None:
     (stage.out / "gateway.toml").write_text(GATEWAY.format(topic=REQUESTS, listen=listen))
     print(f"{sizes.buyers:,} buyers, {sizes.stock:,} pieces, {sizes.deadline} s to be served")
     gateway = stage.start("connect", "run", stage.out / "gateway.toml")
-    shop = Shop(stage.bootstrap, stage.out / "shop.sqlite", ITEM, sizes.stock, sizes.deadline)
+    shop = Shop(
+        stage.bootstrap, stage.out / "shop.sqlite", ITEM, sizes.stock, sizes.deadline, sizes.buyers // 20
+    )
     try:
         shop.open()
         _wait_for(listen)
@@ -46,11 +51,21 @@ def play(stage: Stage) -> None:
         accepted = statuses[200]
         print(f"the gateway took {accepted:,} requests in {burst:.1f} s; the shop works them off")
         _wait_for_results(stage, 2 + accepted)
+        while not shop.counts_now:
+            time.sleep(0.2)
+        left_out, counted = shop.left_out, sum(shop.demanded(ITEM).values())
+        print(f"the rush is over: {left_out:,} requests were served but not counted, which is done now")
+        replay = json.loads(stage.headrace("degrade", "replay", GROUP, "--json"))
+        while sum(shop.demanded(ITEM).values()) < counted + replay["replayed"]:
+            time.sleep(0.2)
+        demanded = shop.demanded(ITEM)
     finally:
         gateway.terminate()
         gateway.wait()
         shop.close()
-    arrived = sorted(record.timestamp for record in _of_the_sale(stage.records(REQUESTS)))
+    requests = _of_the_sale(stage.records(REQUESTS))
+    clicks = Counter(int(json.loads(record.value)["buyer"]) for record in requests)
+    arrived = sorted(record.timestamp for record in requests)
     results = _of_the_sale(stage.records(RESULTS))
     outcomes = Counter(json.loads(record.value)["outcome"] for record in results)
     # What came too late was thrown away at a glance; the shop's work is the rest.
@@ -84,6 +99,11 @@ def play(stage: Stage) -> None:
         sold_out=outcomes["sold out"],
         too_late=outcomes["too late"],
         clicked_twice=outcomes["the same request again"],
+        counted_at_the_peak=counted,
+        left_out_of_the_statistics=left_out,
+        counted_afterwards=replay["replayed"],
+        counted_in_all=sum(demanded.values()),
+        buyers_counted_wrong=sum(demanded.get(buyer, 0) != times for buyer, times in clicks.items()),
         highest_peak_of_requests=int(max(count for _, count in lines["requests"])),
         highest_peak_in_the_shop=int(max(count for _, count in lines["served by the shop"])),
     )

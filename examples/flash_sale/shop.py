@@ -1,21 +1,32 @@
-"""The shop behind the topic: takes requests at its own pace, sells what there is once, and says what came of each."""
+"""The shop behind the topic: takes requests at its own pace, sells what there is once, and says what came of each.
 
+It also counts who wanted what, which is nice to know and takes longer than a sale: under load that can wait.
+"""
+
+import sqlite3
 import threading
 import time
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from headrace.client import Producer, Record, Runner, serializers
-from headrace.client.once import SqlOnce, from_header
+from headrace.client import LagBounds, Producer, Record, Runner, SwitchOff, serializers
+from headrace.client.once import SqlOnce, from_header, from_position
 
 REQUESTS, RESULTS = "sale.requests", "sale.results"
 WORK = 0.001
 """Seconds that the shop takes for one request: looking at the buyer, the price, the address."""
+COUNTING = 0.001
+"""Seconds that the statistics take: looking up where the buyer lives, how old they are, what else they bought."""
+GROUP = "shop"
+STATISTICS = "statistics"
 
 
 class Shop:
-    def __init__(self, bootstrap: str, database: Path, item: str, stock: int, deadline: float) -> None:
+    def __init__(
+        self, bootstrap: str, database: Path, item: str, stock: int, deadline: float, busy: int
+    ) -> None:
+        """``busy``: from so many waiting requests on there is no time for statistics, until nearly all are served."""
         self._engine = sa.create_engine(f"sqlite:///{database}")
         tables = sa.MetaData()
         self.stock = sa.Table(
@@ -23,6 +34,17 @@ class Shop:
         )
         self.sales = sa.Table("sales", tables, sa.Column("buyer", sa.Integer), sa.Column("item", sa.String))
         tables.create_all(self._engine)
+        counts = sa.MetaData()
+        self.demand = sa.Table(
+            "demand",
+            counts,
+            sa.Column("item", sa.String, primary_key=True),
+            sa.Column("buyer", sa.Integer, primary_key=True),
+            sa.Column("clicks", sa.Integer),
+        )
+        self._counts = sa.create_engine(f"sqlite:///{database.with_name('statistics.sqlite')}")
+        sa.event.listen(self._counts, "connect", _without_waiting_for_the_disk)
+        counts.create_all(self._counts)
         with self._engine.begin() as connection:
             connection.execute(self.stock.insert().values(item=item, pieces=stock))
         self._deadline = deadline
@@ -30,11 +52,14 @@ class Shop:
         self._sold_out: set[str] = set()
         # The id travels in a header that the gateway made of Idempotency-Key: a second click is the same request.
         self._sell = SqlOnce("sale", self._engine, id=from_header())(self._sell_one)
+        # A request that is counted late is the same request: where it stood tells whether it was counted already.
+        self._count = SqlOnce(STATISTICS, self._counts, id=from_position())(self._count_one)
         self._runner = Runner(
-            self._handle,
+            {"orders": self._handle, STATISTICS: self._look_up_and_count},
             bootstrap,
             topics=REQUESTS,
-            group_id="shop",
+            group_id=GROUP,
+            degrade=[SwitchOff(handler=STATISTICS, when=LagBounds(records=(busy, busy // 10)))],
             concurrency=1,
             value_deserializer=serializers.json(),
             auto_offset_reset="earliest",
@@ -54,6 +79,22 @@ class Shop:
         with self._engine.connect() as connection:
             return list(connection.execute(sa.select(self.sales.c.buyer)).scalars())
 
+    def demanded(self, item: str) -> dict[int, int]:
+        """How often each buyer asked for it, as far as it has been counted."""
+        mine = sa.select(self.demand.c.buyer, self.demand.c.clicks).where(self.demand.c.item == item)
+        with self._counts.connect() as connection:
+            return dict(connection.execute(mine).tuples().all())
+
+    @property
+    def counts_now(self) -> bool:
+        """Whether there is time for statistics."""
+        return not self._runner.rules()[STATISTICS].state.acts
+
+    @property
+    def left_out(self) -> int:
+        """Requests that the statistics have been spared, and that are written down to be counted later."""
+        return sum(each.records for each in self._runner.degraded())
+
     def _handle(self, record: Record) -> None:
         if time.time() - record.timestamp / 1000 > self._deadline:
             outcome = "too late"  # Whoever asked has gone; the others should not wait for them.
@@ -65,6 +106,17 @@ class Shop:
             RESULTS, {**record.value, "outcome": outcome}, key=str(record.value["buyer"])
         )
 
+    def _look_up_and_count(self, record: Record) -> None:
+        time.sleep(COUNTING)
+        self._count(record)
+
+    def _count_one(self, record: Record, connection: sa.Connection) -> None:
+        item, buyer = record.value["item"], record.value["buyer"]
+        mine = sa.and_(self.demand.c.item == item, self.demand.c.buyer == buyer)
+        again = self.demand.update().where(mine).values(clicks=self.demand.c.clicks + 1)
+        if connection.execute(again).rowcount == 0:
+            connection.execute(self.demand.insert().values(item=item, buyer=buyer, clicks=1))
+
     def _sell_one(self, record: Record, connection: sa.Connection) -> str:
         buyer, item = record.value["buyer"], record.value["item"]
         there = sa.and_(self.stock.c.item == item, self.stock.c.pieces > 0)
@@ -74,3 +126,9 @@ class Shop:
             return "sold out"
         connection.execute(self.sales.insert().values(buyer=buyer, item=item))
         return "sold"
+
+
+def _without_waiting_for_the_disk(connection: sqlite3.Connection, _: object) -> None:
+    """What is counted survives the end of this program; for statistics that is enough."""
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import tomllib
 
 import pytest
@@ -81,7 +82,10 @@ def test_an_endpoint_runs_without_spark_until_it_is_stopped(
     (tmp_path / "gate.toml").write_text(
         f'[topic]\nname = "{topic}"\n[source]\ntype = "http-endpoint"\nlisten = "127.0.0.1:0"\n'
     )
-    running = started("run", "gate.toml", "-b", bootstrap, "--json")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        metrics = f"127.0.0.1:{probe.getsockname()[1]}"
+    running = started("run", "gate.toml", "-b", bootstrap, "--json", "--metrics", metrics)
     first = json.loads(running.stdout.readline())
     assert (
         urllib3.request("POST", f"http://{first['listening']}/", json={"id": 1}, retries=False).status == 200
@@ -89,6 +93,12 @@ def test_an_endpoint_runs_without_spark_until_it_is_stopped(
     assert "runs already" in connect("run", "gate.toml", "-b", bootstrap, code=1)
     (look,) = json.loads(connect("status", "gate", "--json"))
     assert (look["state"], look["pid"]) == ("running", running.pid)
+    page = urllib3.request("GET", f"http://{metrics}/metrics", retries=False).data.decode()
+    assert 'headrace_connector_state{connector="gate",state="running"} 1.0' in page
+    assert 'headrace_connector_rows_total{connector="gate"}' in page
+    assert "is no address for metrics" in connect(
+        "run", "gate.toml", "--metrics", "9466", "-b", bootstrap, code=1
+    )
     assert connect("stop", "gate") == "gate: stopped\n"
     assert running.wait(60) == 0
     assert len(read_all(topic)) == 1

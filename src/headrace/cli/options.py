@@ -104,6 +104,10 @@ CommandConfig = Annotated[
         help="Client properties (security and so on), by the Java client's names or librdkafka's.",
     ),
 ]
+Metrics = Annotated[
+    str | None,
+    typer.Option("--metrics", metavar="HOST:PORT", help="Serve the numbers of `status` to Prometheus there."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topic)]
 Topics = Annotated[list[str], typer.Argument(metavar="TOPIC…", autocompletion=complete_topic)]

@@ -36,6 +36,9 @@ COMMANDS = {
     "top": Entry("headrace.cli.commands.top", "Watch brokers, topics, groups and clients at work."),
     "alerts": Entry(
         "headrace.cli.commands.alerts", "Watch a cluster by rules and tell people; silence, look back."
+    "degrade": Entry(
+        "headrace.cli.commands.degrade",
+        "Do less under load: switch rules on and off, replay what was dropped.",
     ),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from headrace.client.aio_producer import AsyncProducer
     from headrace.client.consumer import Consumer
     from headrace.client.dead_letter_box import DeadLetter, DeadLetterBox
+    from headrace.client.degrade.conditions import LagBounds
+    from headrace.client.degrade.rules import DropWhere, PastDeadline, SampleByKey, SwitchOff
     from headrace.client.errors import (
         BrokerError,
         BufferFull,
@@ -60,12 +62,14 @@ __all__ = [
     "DeadLetterBox",
     "DeliveryError",
     "DeserializationError",
+    "DropWhere",
     "FencedError",
     "Group",
     "GroupLag",
     "HandlerFailed",
     "HashSlots",
     "Hook",
+    "LagBounds",
     "LagMonitor",
     "Member",
     "Metrics",
@@ -73,6 +77,7 @@ __all__ = [
     "Murmur2",
     "Partition",
     "PartitionLag",
+    "PastDeadline",
     "Producer",
     "Record",
     "RecordMetadata",
@@ -80,8 +85,10 @@ __all__ = [
     "Retry",
     "RoundRobin",
     "Runner",
+    "SampleByKey",
     "SerializationError",
     "Sticky",
+    "SwitchOff",
     "Topic",
     "TopicPartition",
     "Tracing",
@@ -98,6 +105,8 @@ _NAMES_IN = {
     "aio_producer": "AsyncProducer",
     "consumer": "Consumer",
     "dead_letter_box": "DeadLetter DeadLetterBox",
+    "degrade.conditions": "LagBounds",
+    "degrade.rules": "DropWhere PastDeadline SampleByKey SwitchOff",
     "errors": (
         "BrokerError BufferFull ClientError CommitError ConfigError DeliveryError DeserializationError "
         "FencedError HandlerFailed MissingExtra Reject SerializationError TransactionAborted TryLater"

@@ -7,15 +7,16 @@ are three brokers, whatever the cluster's default.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from headrace.client.admin import Admin, session_of
 from headrace.client.administration import brokers
 from headrace.client.config import connection_settings
+from headrace.client.consumer import Consumer
 from headrace.client.errors import ConfigError
 from headrace.client.producer import Producer
-from headrace.client.record import TopicPartition
+from headrace.client.record import Record, TopicPartition
 from headrace.client.scan import scan
 
 Document = dict[str, Any]
@@ -35,14 +36,7 @@ class ControlTopic:
     def ensure(self, admin: Admin) -> None:
         """Create it if it is not there; raises ConfigError when a topic of this name would forget what it holds."""
         if self.name not in admin.topics():
-            live = sum(broker.live for broker in brokers.describe(session_of(admin)).brokers)
-            admin.create_topic(
-                self.name,
-                partitions=1,
-                replication_factor=min(_REPLICAS, live),
-                config=self._settings,
-                exist_ok=True,
-            )
+            create_safe(admin, self.name, self._settings)
         elif "compact" not in (admin.topic_config(self.name).get("cleanup.policy") or ""):
             raise ConfigError(
                 f"the topic {self.name} is not compacted and would lose what it holds: "
@@ -67,18 +61,36 @@ class ControlTopic:
         """The same within a transaction, whose commit waits for it."""
         producer.send_and_forget(self.name, _value(document), key=key.encode(), partition=0)
 
+    def changes(
+        self, consumer: Consumer[bytes, bytes], timeout: float
+    ) -> Iterator[tuple[str, Document | None]]:
+        """What has been written since the last call; the consumer is assigned the topic's partition 0."""
+        return _documents(consumer.poll(timeout))
+
     def _records(self, admin: Admin) -> Iterator[tuple[str, Document | None]]:
         if self.name not in admin.topics():
             return
-        for record in scan(self._connection, {TopicPartition(self.name, 0): None}):
-            if record.key is None:
-                continue
-            try:
-                document = None if record.value is None else json.loads(record.value)
-            except ValueError:
-                continue  # somebody else's record
-            if document is None or isinstance(document, dict):
-                yield record.key.decode("utf-8", "replace"), document
+        yield from _documents(scan(self._connection, {TopicPartition(self.name, 0): None}))
+
+
+def create_safe(admin: Admin, name: str, settings: Mapping[str, str]) -> None:
+    """One partition, and three replicas where there are three brokers."""
+    live = sum(broker.live for broker in brokers.describe(session_of(admin)).brokers)
+    admin.create_topic(
+        name, partitions=1, replication_factor=min(_REPLICAS, live), config=settings, exist_ok=True
+    )
+
+
+def _documents(records: Iterable[Record[bytes, bytes]]) -> Iterator[tuple[str, Document | None]]:
+    for record in records:
+        if record.key is None:
+            continue
+        try:
+            document = None if record.value is None else json.loads(record.value)
+        except ValueError:
+            continue  # somebody else's record
+        if document is None or isinstance(document, dict):
+            yield record.key.decode("utf-8", "replace"), document
 
 
 def _value(document: Document | None) -> bytes | None:

@@ -36,6 +36,7 @@ from headrace.client.once.ids import ID_HEADER
 from headrace.client.producer import Producer
 from headrace.client.record import Headers, Record, TopicPartition, to_librdkafka
 from headrace.client.scan import scan
+from headrace.client.spans import Spans
 
 GROUP = "headrace.dlq"
 _NOTE_LIMIT = 4_000
@@ -80,21 +81,11 @@ class Settled:
         self.after = {offset for offset in self.after if offset >= self.first}
 
     def note(self) -> str:
-        spans: list[tuple[int, int]] = []
-        for offset in sorted(self.after):
-            if spans and spans[-1][1] == offset - 1:
-                spans[-1] = spans[-1][0], offset
-            else:
-                spans.append((offset, offset))
-        return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+        return str(Spans.of(self.after))
 
     @classmethod
     def from_commit(cls, offset: int, note: str | None) -> Settled:
-        after: set[int] = set()
-        for span in filter(None, (note or "").split(",")):
-            low, _, high = span.partition("-")
-            after.update(range(int(low), int(high or low) + 1))
-        return cls(max(offset, 0), after)
+        return cls(max(offset, 0), set(Spans.from_text(note or "").offsets()))
 
 
 class NoteRoom:

@@ -118,6 +118,22 @@ class Record(Generic[K, V]):
                 return value
         return None
 
+    def moved(
+        self, topic: str, partition: int, offset: int, timestamp: int, headers: Headers
+    ) -> Record[K, V]:
+        """The same key and value at another place."""
+        return Record(
+            topic,
+            partition,
+            offset,
+            self.raw_key,
+            self.raw_value,
+            headers,
+            timestamp,
+            self._key_deserializer,
+            self._value_deserializer,
+        )
+
     def _decode(self, part: str, data: bytes | None, decode: Callable[[bytes], object] | None) -> object:
         if data is None or decode is None:
             return data

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from headrace.client.dead_letters import SUFFIX
+from headrace.client.degrade.rules import Rule
 from headrace.link import DEFAULT_BOOTSTRAP
 from headrace.pipelines.errors import PipelineError
 
@@ -68,6 +69,8 @@ class Asking:
 
     flow: str
     reads: set[str] = field(default_factory=set)
+    rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    """By which it does without some records, for each topic that it reads with rules."""
 
 
 _run: ContextVar[Run | None] = ContextVar("headrace_pipeline_run", default=None)

@@ -9,6 +9,7 @@ from typing import Literal
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import DataFrame
 
+from headrace.client.degrade.rules import Rule
 from headrace.pipelines import expectations
 from headrace.pipelines.expectations import Expectation
 
@@ -67,9 +68,9 @@ class DeclaredTopic(ABC):
         """Have the rows of a query written to the topic."""
 
     @abstractmethod
-    def stream(self, *, record: bool = False) -> DataFrame:
+    def stream(self, *, record: bool = False, degrade: Sequence[Rule] | None = None) -> DataFrame:
         """The rows of the topic as they come. ``record`` adds the column ``_record``: a struct of topic,
-        partition, offset, timestamp, key and headers."""
+        partition, offset, timestamp, key and headers. ``degrade`` has rules for doing less under load."""
 
     @abstractmethod
     def unwatched_stream(self, *, record: bool = False) -> DataFrame:

@@ -11,6 +11,8 @@ from typing import Any, TypedDict
 
 from pyspark.sql import DataFrame
 
+from headrace.client.degrade.replayed import topic_of
+
 _ID = re.compile(r"#\d+L?|-T\d+ms")
 _WINDOWS = ("spark.timeWindow", "spark.sessionWindow")
 _DURATION = re.compile(r"(?:\b[\d.]+ (?:year|month|day|hour|minute|second)s? ?)+|\b\d{4,}\b")
@@ -117,7 +119,11 @@ def _source(node: Any) -> str:
     if _kind(node) != "StreamingRelationV2":
         stands_for = node.dataSource().options().get(STANDS_FOR)
         return str(stands_for.get() if stands_for.isDefined() else node.sourceName())
-    topics = node.extraOptions().get("subscribe") or ""
+    options = node.extraOptions()
+    # What a replay brings back comes and goes with the rules, and is the same topic in another place.
+    replays = topic_of(options.get("group") or "")
+    named = (options.get("subscribe") or "").split(",")
+    topics = ",".join(name for name in named if name != replays)
     return f"{node.sourceName()} {topics}".strip()
 
 

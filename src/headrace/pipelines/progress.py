@@ -20,18 +20,20 @@ class FlowState(StrEnum):
     STARTING = "starting"  # or it waits for its turn to be started
     RUNNING = "running"
     WAITING = "waiting"  # for the cluster, or to be started again
+    SWITCHED_OFF = "switched off"  # by a rule of its own, until that is released
     FRESH = "fresh"  # a materialized view between two refreshes
     DONE = "done"
     STOPPED = "stopped"
     FAILED = "failed"
 
 
-_LIVE = frozenset({FlowState.STARTING, FlowState.RUNNING, FlowState.WAITING})
+_LIVE = frozenset({FlowState.STARTING, FlowState.RUNNING, FlowState.WAITING, FlowState.SWITCHED_OFF})
 _OVER = frozenset({FlowState.DONE, FlowState.STOPPED, FlowState.FAILED})
 _NEXT: Mapping[FlowState, frozenset[FlowState]] = {
     FlowState.STARTING: _LIVE | _OVER,
     FlowState.RUNNING: _LIVE | _OVER | {FlowState.FRESH},
     FlowState.WAITING: _LIVE | _OVER,
+    FlowState.SWITCHED_OFF: _LIVE | _OVER,
     FlowState.FRESH: frozenset({FlowState.RUNNING, FlowState.STOPPED, FlowState.FAILED}),
     FlowState.DONE: frozenset(),
     FlowState.STOPPED: frozenset(),

@@ -6,7 +6,7 @@ Spark analyses a query as it is written, so every mistake in a query is found he
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from pyspark.pipelines.output import Table as TableOutput
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from headrace.client.degrade.rules import Rule
 from headrace.pipelines.context import Run, asking, running
 from headrace.pipelines.declared import Query
 from headrace.pipelines.elements import TopicFlow
@@ -38,6 +39,7 @@ class Step:
     rows: DataFrame
     topics: frozenset[str]  # it reads
     tables: frozenset[str]  # it reads
+    rules: Mapping[str, tuple[Rule, ...]]  # for the topics it reads with degrade=
     renewed: Callable[[], DataFrame]  # the same rows, looked up anew: Spark lists a table's files only once
 
     @property
@@ -112,7 +114,8 @@ class Resolver:
             )
             return None
         tables = frozenset(_TABLE_IN_PLAN.findall(_plan(rows)))
-        step = Step(flow, target, rows, frozenset(asked.reads), tables, lambda: self._renewed(flow, tables))
+        reads = frozenset(asked.reads)
+        step = Step(flow, target, rows, reads, tables, asked.rules, lambda: self._renewed(flow, tables))
         try:
             self._see_that_it_can_stream(step)
         except AnalysisException as error:

@@ -17,6 +17,8 @@ from pyspark.pipelines.output import MaterializedView, Sink
 from pyspark.pipelines.output import Table as TableOutput
 from pyspark.sql import DataFrame
 
+from headrace.client.degrade.degrader import Degrader
+from headrace.client.degrade.rules import completed
 from headrace.client.lag_watch import LagWatch
 from headrace.pipelines.checkpoints import Checkpoints
 from headrace.pipelines.context import Run
@@ -30,6 +32,9 @@ from headrace.pipelines.spark_errors import sentence
 from headrace.pipelines.tables import Tables, quoted_name
 from headrace.streaming.restarts import Restarts
 from headrace.streaming.starts import Starts, is_starting
+
+_PATIENCE_FOR_RULES = 30.0
+"""Seconds that a flow waits at its start to know which of its rules act."""
 
 
 class FlowFailed(PipelineError):
@@ -49,6 +54,7 @@ class Flight:
     was_cut_short: bool = False  # it had caught up, and Spark would not have ended it
     work: Future[None] | None = None  # a materialized view being computed
     fresh_at: float = 0.0  # when a materialized view was computed last
+    degrader: Degrader | None = None  # where it reads with rules
 
     @property
     def status(self) -> FlowStatus:
@@ -87,6 +93,9 @@ class Runner:
             )
             for step in self.steps
         ]
+        for flight in self.flights:
+            if flight.step.rules:
+                flight.degrader = self._degrader(flight)
         self._batches = ThreadPoolExecutor(1, thread_name_prefix="materialized-view")
         groups = [flight.group for flight in self.flights if flight.group is not None]
         self._lags = LagWatch(self.run.client_config(), groups)
@@ -119,6 +128,9 @@ class Runner:
             self._batches.shutdown(cancel_futures=True)
             self._lags.close()
             for flight in self.flights:
+                if flight.degrader is not None:
+                    flight.degrader.close()
+            for flight in self.flights:
                 self._take_lag(flight)
 
     def settle(self) -> None:
@@ -127,7 +139,36 @@ class Runner:
         unfinished = [flight for flight in self.flights if flight.was_cut_short or not flight.is_done]
         settle(self.run, [flight.query_id for flight in unfinished if flight.query_id is not None])
 
+    def _degrader(self, flight: Flight) -> Degrader:
+        """Follows commands and lags for a flow; its tasks read what it reports (see degrading.py)."""
+        assert flight.group is not None
+        rules = tuple(rule for each in flight.step.rules.values() for rule in each)
+        degrader = Degrader(
+            self.run.client_config(),
+            flight.group,
+            completed(rules, flight.group, ()),
+            kind="pipeline",
+            topics=sorted(flight.step.rules),
+        )
+        deadline = time.monotonic() + _PATIENCE_FOR_RULES
+        degrader.start(lambda: time.monotonic() > deadline)
+        return degrader
+
+    def _is_switched_off(self, flight: Flight) -> bool:
+        """A flow that is switched off has no query; it goes on from its checkpoint."""
+        if flight.degrader is None or not flight.degrader.active.group_is_off:
+            return False
+        if flight.query is not None and not self._starts.is_one_under_way:
+            flight.query.stop()
+            flight.meter.take(flight.query.recentProgress)
+            flight.query = None
+        if flight.query is None:
+            flight.status.become(FlowState.SWITCHED_OFF)
+        return flight.query is None
+
     def _look_after(self, flight: Flight) -> None:
+        if self._is_switched_off(flight):
+            return
         if flight.query is not None:
             is_active = flight.query.isActive  # asked first, so that the last batch is counted, too
             reports = flight.query.recentProgress

@@ -28,7 +28,7 @@ def stream_options(topic: DeclaredTopic, run: Run, columns: Sequence[str] = ()) 
 
 
 def batch_options(topic: DeclaredTopic, run: Run, columns: Sequence[str] = ()) -> dict[str, str]:
-    place = _place(topic, run)
+    place = place_of(topic, run)
     flow = current_flow()
     if flow is not None:
         flow.reads.add(place)
@@ -50,7 +50,7 @@ def group_of(run: Run, flow: str) -> str:
     return f"{run.versioned(run.pipeline or '')}.{flow}"
 
 
-def _place(topic: DeclaredTopic, run: Run) -> str:
+def place_of(topic: DeclaredTopic, run: Run) -> str:
     """The topic to read: the version this run writes, or the dead letters that a replay takes up."""
     if topic.flows:
         return run.versioned(topic.name)

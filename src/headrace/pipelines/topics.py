@@ -16,9 +16,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headrace.client.dead_letters import SUFFIX
+from headrace.client.degrade.replayed import topic_of
+from headrace.client.degrade.rules import Rule, completed
 from headrace.pipelines import dead_letters as letters
-from headrace.pipelines import elements, expectations, keys, source
-from headrace.pipelines.context import active_session, asking, current_run
+from headrace.pipelines import degrading, elements, expectations, keys, source
+from headrace.pipelines.context import active_session, asking, current_flow, current_run
 from headrace.pipelines.declared import DeclaredTopic, Mode, Query
 from headrace.pipelines.errors import PipelineError
 from headrace.pipelines.expectations import Expectation
@@ -73,11 +75,16 @@ class Topic(DeclaredTopic):
 
     # Reading
 
-    def stream(self, *, record: bool = False) -> DataFrame:
+    def stream(self, *, record: bool = False, degrade: Sequence[Rule] | None = None) -> DataFrame:
         """The rows of the topic as they come. ``record`` adds the column ``_record``: a struct of topic,
-        partition, offset, timestamp, key and headers."""
+        partition, offset, timestamp, key and headers. ``degrade`` has rules for doing less under load; with none, the flow
+        can be switched off by command."""
         elements.watch_dead_letters(self)
-        return self.unwatched_stream(record=record)
+        if degrade is None:
+            return self.unwatched_stream(record=record)
+        observation = f"{self.name}#{next(_observations)}"
+        decoded = self._decoded(self._degraded(degrade, observation), whole=True)
+        return self._good(decoded, record, observation)
 
     def unwatched_stream(self, *, record: bool = False) -> DataFrame:
         """The same, without a flow for the dead letters."""
@@ -174,14 +181,37 @@ class Topic(DeclaredTopic):
         """Whether an expectation looks at more than the value."""
         return any(RECORD in each.condition for each in self.expectations)
 
-    def _raw_stream(self, *columns: str) -> DataFrame:
-        """The records; only these columns of them, where that is enough, because Spark does not prune them itself."""
+    def _raw_stream(self, *columns: str, replays: str | None = None) -> DataFrame:
+        """The records; only these columns of them, where that is enough, because Spark does not prune them itself.
+        With those of a topic of replays, if there is one."""
         run = current_run()
         options = source.stream_options(self, run, columns)
         if run.empty is not None:
             stand_in = active_session().readStream.option(STANDS_FOR, f"headrace {options['subscribe']}")
             return stand_in.schema(source.schema(options)).json(run.empty)
+        if replays is not None:
+            options["subscribe"] += f",{replays}"
         return active_session().readStream.format("headrace").options(**options).load()
+
+    def _degraded(self, rules: Sequence[Rule], observation: str) -> DataFrame:
+        """The records without those that rules drop, and with those that a replay brings back."""
+        from headrace.pipelines.formats.json import Json
+
+        run, flow = current_run(), current_flow()
+        if run.pipeline is None or flow is None:
+            raise PipelineError(
+                f"Topic '{self.name}' is read with degrade=, which needs 'headrace pipeline run': "
+                "Spark's own runner has no group whose lag and commands could be followed."
+            )
+        group = source.group_of(run, flow.flow)
+        flow.rules[source.place_of(self, run)] = tuple(rules)
+        completed(
+            tuple(each for rules in flow.rules.values() for each in rules), group, ()
+        )  # refuses what is wrong
+        raw = self._raw_stream(replays=topic_of(group))
+        connection = run.client_config()
+        is_json = isinstance(self._format, Json)
+        return degrading.without_dropped(raw, rules, group, connection, is_json, f"{observation}-rules")
 
     def _raw_batch(self, *columns: str) -> DataFrame:
         run = current_run()

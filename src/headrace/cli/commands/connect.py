@@ -135,6 +135,7 @@ def run(
         typer.Option("--conf", "-c", metavar="KEY=VALUE", help="A Spark setting; may be repeated."),
     ] = None,
     state: StateDirectory = None,
+    metrics: options.Metrics = None,
     json: options.Json = False,
 ) -> None:
     """Run connectors until Ctrl-C, `stop` or, with --once, until they have caught up."""
@@ -148,6 +149,7 @@ def run(
         master=master,
         conf=conf or [],
         state=state,
+        metrics=metrics,
         json=json,
     )
 

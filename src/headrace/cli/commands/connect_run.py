@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,7 @@ def run_files(
     master: str,
     conf: Sequence[str],
     state: Path | None,
+    metrics: str | None,
     json: bool,
 ) -> None:
     _let_libraries_speak()
@@ -67,11 +68,12 @@ def run_files(
             opening=lambda: _announce_spark(master),
             tell=output.note,
         )
-        _run(connectors, json)
+        _run(connectors, metrics, json)
 
 
-def _run(connectors: Connectors, json: bool) -> None:
+def _run(connectors: Connectors, metrics: str | None, json: bool) -> None:
     from headrace.cli.view.connectors import show
+    from headrace.streaming.metrics import serving
     from headrace.streaming.supervision import Run
 
     is_stopped = False
@@ -82,7 +84,10 @@ def _run(connectors: Connectors, json: bool) -> None:
         if sys.stderr.isatty():
             output.note("Stopping; what a batch has begun, the next run does again.")
 
-    with Run(connectors) as run:
+    def statuses() -> list[tuple[str, Mapping[str, object]]]:
+        return [(each.name, {**each.facts, "state": each.state}) for each in run.statuses]
+
+    with Run(connectors) as run, serving(metrics, "connector", statuses):
         run.start()
         with show(json=json) as draw:
             try:

@@ -123,6 +123,7 @@ def check(
         "headrace pipeline run orders --once",
         "headrace pipeline run --master spark://10.0.0.5:7077 -b broker1:9092",
         "headrace pipeline run --json | jq .flows",
+        "headrace pipeline run --metrics 0.0.0.0:9466",
     )
 )
 def run(
@@ -141,6 +142,7 @@ def run(
     version: Version = None,
     master: Master = LOCAL,
     conf: Conf = None,
+    metrics: options.Metrics = None,
     json: options.Json = False,
 ) -> None:
     """Run a pipeline until Ctrl-C, `stop` or, with --once, until it has caught up."""
@@ -158,6 +160,7 @@ def run(
             interval=times.seconds_of(interval),
             refresh=times.seconds_of(refresh),
             reset=tuple(reset or ()),
+            metrics=metrics,
             json=json,
         )
     )

@@ -40,6 +40,7 @@ class Request:
     interval: float = 1.0
     refresh: float = 60.0
     reset: tuple[str, ...] = ()
+    metrics: str | None = None
     json: bool = False
 
 
@@ -100,9 +101,13 @@ def run_project(request: Request) -> None:
 
 def _run(work: ProjectRun, name: str, request: Request) -> None:
     from headrace.cli.view.pipelines import show
+    from headrace.streaming.metrics import serving
     from headrace.streaming.supervision import Ending, Run
 
-    with Run(work) as run, ExitStack() as screen:
+    def statuses() -> list[tuple[str, dict[str, object]]]:
+        return [(each.flow, each.as_json()) for each in run.statuses]
+
+    with Run(work) as run, serving(request.metrics, "flow", statuses), ExitStack() as screen:
         run.start()
         draw = screen.enter_context(show(name, request.version, json=request.json))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.pipelines.progress import FlowStatus
 
 _LINES_EVERY = 5.0
-_STYLES = {"failed": "red", "waiting": "yellow", "done": "dim", "starting": "dim"}
+_STYLES = {"failed": "red", "waiting": "yellow", "switched off": "yellow", "done": "dim", "starting": "dim"}
 
 
 class Draw(Protocol):

@@ -10,15 +10,16 @@ import contextlib
 import inspect
 import time
 from collections import deque
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from types import CoroutineType
 from typing import Any
 
 from headrace.client.aio_consumer import AsyncConsumer
 from headrace.client.errors import BrokerError, ClientError, ConfigError
 from headrace.client.positions import Offsets
-from headrace.client.record import TopicPartition
+from headrace.client.record import Record, TopicPartition
 from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
+from headrace.client.runner.degrading import in_turn_async
 from headrace.client.runner.schedule import Task
 from headrace.client.runner.signals import stop_on_signals
 from headrace.client.to_the_end import to_the_end
@@ -40,10 +41,11 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         self._stopping = asyncio.Event()
         self._room = asyncio.Event()
         self._one_less_running = asyncio.Event()
+        self._draining = False
         self._ended = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def _check_handler(self) -> None:
+    def _check_handler(self, handler: Callable[[Record[K, V]], Awaitable[object]]) -> None:
         """Only a call shows it: a lambda that returns a coroutine will do as well as an ``async def``."""
 
     def stop(self) -> None:
@@ -71,13 +73,20 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
 
         def lost(partitions: Collection[TopicPartition]) -> None:
             asyncio.run_coroutine_threadsafe(self._forget(partitions), loop).result()
+            if degrading is not None:
+                degrading.ledger.forget(partitions)
 
+        degrading = self._degrading
         with stop_on_signals(self.stop):
             try:
+                if degrading is not None:
+                    await asyncio.to_thread(degrading.degrader.start, self._stopping.is_set)
                 await consumer.subscribe(
                     *self._topics,
                     pattern=self._pattern,
-                    on_assign=self._where_to_start,
+                    on_assign=self._where_to_start
+                    if degrading is None
+                    else lambda partitions: degrading.starts(consumer.sync, partitions),
                     on_revoke=revoked,
                     on_lost=lost,
                 )
@@ -90,12 +99,16 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
 
     async def _turn(self, consumer: AsyncConsumer[Any, Any]) -> None:
         self._room.clear()
+        off = self._is_switched_off()
+        was_held, self._is_held = self._is_held, off
+        if was_held and not off:
+            self._wake(self._concurrency)
         stuck, eased, room = self._pressure(consumer.assignment(), consumer.paused())
         if stuck:
             await consumer.pause(*stuck)
         if eased:
             await consumer.resume(*eased)
-        if offsets := self._offsets_due():
+        if (offsets := self._offsets_due()) and await self._is_written(offsets):
             await consumer.commit_async(offsets)
         if not room and await _until(self._room, POLL_SECONDS):
             return
@@ -103,6 +116,9 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         records = await consumer.poll(POLL_SECONDS if room else 0, max_records=self._batch if room else 1)
         if not self._stopping.is_set():
             self._wake(sum(map(self._schedule.add, records)))
+
+    async def _is_written(self, offsets: Offsets) -> bool:
+        return self._degrading is None or await asyncio.to_thread(self._written, offsets)
 
     async def _finish(self, consumer: AsyncConsumer[Any, Any]) -> None:
         self._stopping.set()
@@ -115,8 +131,7 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
             try:
                 await consumer.close()
             finally:
-                if self._dead_letters is not None:
-                    await asyncio.to_thread(self._dead_letters.close)
+                await asyncio.to_thread(self._close_companions)
                 if self._hooks:
                     self._tell_load({}, 0)
 
@@ -124,9 +139,13 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         """Let what runs finish, forget the rest; returns what may be committed."""
         self._schedule.stop(partitions)
         deadline = time.monotonic() + self._drain_timeout
+        self._draining = True
+        if self._is_held:
+            self._wake(self._concurrency)
         while self._schedule.busy(partitions) and (left := deadline - time.monotonic()) > 0:
             self._one_less_running.clear()
             await _until(self._one_less_running, left)
+        self._draining = False
         committable = self._schedule.committable()
         await self._forget(partitions)
         return {each: committable[each] for each in partitions if each in committable}
@@ -137,6 +156,8 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
             self._requested.pop(partition, None)
 
     def _commit_last(self, consumer: AsyncConsumer[Any, Any], offsets: Offsets) -> None:
+        if not self._written(offsets):
+            return
         try:
             consumer.sync.commit(offsets, timeout=self._drain_timeout)
         except BrokerError as error:
@@ -161,7 +182,8 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
     async def _work(self) -> None:
         taken = 0
         while not self._ended:
-            task = self._schedule.take(time.monotonic())
+            held = self._is_held and not self._draining
+            task = None if held else self._schedule.take(time.monotonic())
             if task is None:
                 waiting = asyncio.get_running_loop().create_future()
                 self._idle.append(waiting)
@@ -192,11 +214,17 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         task.calls += 1
         if task.giving_up is not None:
             return await self._bury(task)
+        handler, record = self._handler, task.record
+        if self._degrading is not None:
+            chosen = self._degrading.choose(task)
+            if chosen is None:
+                return True
+            handler, record = in_turn_async(chosen), chosen.record
         started = time.monotonic() if self._hooks else 0.0
         awaited = False
         try:
             with self._around(task) if self._hooks else _NO_HOOKS:
-                called = self._handler(task.record)
+                called = handler(record)
                 if awaited := isinstance(called, CoroutineType) or inspect.isawaitable(called):
                     await called
         except (Exception, asyncio.CancelledError) as error:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, get_args
 
 from headrace.client.config import Config, connection_settings, consumer_settings, merged
 from headrace.client.dead_letters import SUFFIX, DeadLetters, default_name
-from headrace.client.errors import BrokerError, ConfigError, HandlerFailed, TryLater
+from headrace.client.degrade.rules import Rule
+from headrace.client.degrade.switchboard import Place
+from headrace.client.errors import BrokerError, ClientError, ConfigError, HandlerFailed, TryLater
 from headrace.client.positions import Offsets
 from headrace.client.record import Record, TopicPartition
+from headrace.client.runner.degrading import ONLY, Degraded, Degrading
+from headrace.client.runner.endpoint import Endpoint
 from headrace.client.runner.hooks import Hook
 from headrace.client.runner.retry import Retry
 from headrace.client.runner.schedule import Order, Schedule, Task
@@ -51,10 +55,12 @@ class BaseRunner(ABC, Generic[K, V, R]):
 
     default_concurrency: int
     _stopping: Stopping
+    _is_held: bool
+    """The group is switched off: nothing new is taken, what runs is finished."""
 
     def __init__(
         self,
-        handler: Callable[[Record[K, V]], R],
+        handler: Callable[[Record[K, V]], R] | Mapping[str, Callable[[Record[K, V]], R]],
         config: Config = None,
         /,
         *,
@@ -71,10 +77,17 @@ class BaseRunner(ABC, Generic[K, V, R]):
         drain_timeout: float = 30.0,
         start_offsets: Callable[[Collection[TopicPartition]], Offsets] | None = None,
         hooks: Sequence[Hook] = (),
+        degrade: Sequence[Rule] | None = None,
+        metrics: str | None = None,
         **settings: object,
     ) -> None:
-        self._handler = handler
-        self._check_handler()
+        several = handler if isinstance(handler, Mapping) else {ONLY: handler}
+        if not several or (ONLY in several) == isinstance(handler, Mapping):
+            raise ConfigError("several handlers are given as a mapping with at least one, each by its name")
+        self._handlers = dict(several)
+        for each in several.values():
+            self._check_handler(each)
+        self._handler = next(iter(several.values()))
         self._config = {**merged(config, settings), "enable.auto.commit": False}
         checked = consumer_settings(self._config, {}, None)
         if checked.group_id is None:
@@ -94,13 +107,15 @@ class BaseRunner(ABC, Generic[K, V, R]):
         self._batch = min(checked.max_poll_records, max_in_flight)
         self._commit_interval = commit_interval
         self._drain_timeout = drain_timeout
-        self._start_offsets = start_offsets or getattr(handler, "headrace_start_offsets", None)
+        kept_elsewhere = (getattr(each, "headrace_start_offsets", None) for each in self._handlers.values())
+        self._start_offsets = start_offsets or next(filter(None, kept_elsewhere), None)
         if self._start_offsets is not None and order != "partition":
             raise ConfigError(
                 'a runner that starts from offsets kept elsewhere needs order="partition": one number per '
                 "partition cannot say which of several records handled side by side are done"
             )
-        self._hooks = tuple(hooks)
+        self._endpoint = None if metrics is None else Endpoint(metrics, self)
+        self._hooks = (*hooks, *([] if self._endpoint is None else [self._endpoint.hook]))
         self._dead_letters: DeadLetters | None = None
         if dead_letters:
             name = default_name if dead_letters is True else dead_letters
@@ -110,6 +125,10 @@ class BaseRunner(ABC, Generic[K, V, R]):
                 self._config.setdefault("topic.blacklist", rf"\{SUFFIX}$")
         if order not in get_args(Order):
             raise ConfigError(f'order is {order!r}: choose "key", "partition" or "none"')
+        self._degrading: Degrading | None = None
+        if degrade is not None or ONLY not in self._handlers:
+            self._degrading = self._with_rules(degrade or (), checked.group_id)
+        self._is_held = False
         self._schedule = Schedule(order)
         self._requested: dict[TopicPartition, int] = {}
         self._full_since: dict[TopicPartition, float] = {}
@@ -124,13 +143,66 @@ class BaseRunner(ABC, Generic[K, V, R]):
         """Make what only one kind of runner has."""
 
     @abstractmethod
-    def _check_handler(self) -> None:
+    def _check_handler(self, handler: Callable[[Record[K, V]], R]) -> None:
         """Refuse a handler of the other kind."""
+
+    def degraded(self) -> list[Degraded]:
+        """How many records each rule has dropped, by topic and partition; each is written down for a replay."""
+        return [] if self._degrading is None else self._degrading.counts()
+
+    def rules(self) -> dict[str, Place]:
+        """Where each rule of ``degrade`` stands, since when, and why."""
+        return {} if self._degrading is None else self._degrading.rules()
+
+    def _with_rules(self, rules: Sequence[Rule], group: str) -> Degrading:
+        if self._pattern is not None:
+            raise ConfigError("degrade= and several handlers need topics= rather than pattern=")
+        if self._start_offsets is not None:
+            raise ConfigError(
+                "degrade= and several handlers need offsets that are committed to the group, not start_offsets: "
+                "what was dropped would come again after each restart"
+            )
+        degrading = Degrading(self._config, group, rules, self._handlers, self._topics)
+        # A replay that was interrupted leaves records of a transaction that was never committed.
+        self._config.setdefault("isolation.level", "read_committed")
+        self._topics = [*self._topics, degrading.replays]
+        return degrading
+
+    def _written(self, offsets: Offsets) -> bool:
+        """Whether what was dropped before these offsets is written down; until then they must not be committed."""
+        if self._degrading is None:
+            return True
+        try:
+            self._degrading.ledger.write()
+        except ClientError as error:
+            log.warning("what was dropped is not written down yet, so nothing is committed: %s", error)
+            for partition in offsets:
+                self._requested.pop(partition, None)
+            return False
+        return True
+
+    def _is_switched_off(self) -> bool:
+        return self._degrading is not None and self._degrading.group_is_off
 
     def _begin(self) -> None:
         if self._began:
             raise ConfigError("this runner has run already: make another")
         self._began = True
+        if self._endpoint is not None:
+            self._endpoint.open()
+
+    def _close_companions(self) -> None:
+        if self._dead_letters is not None:
+            self._dead_letters.close()
+        if self._degrading is not None:
+            self._degrading.close()
+        if self._endpoint is not None:
+            self._endpoint.close()
+
+    @property
+    def metrics_port(self) -> int | None:
+        """Where metrics are served while it runs; the port actually bound."""
+        return None if self._endpoint is None else self._endpoint.port
 
     def _where_to_start(self, partitions: Collection[TopicPartition]) -> Offsets | None:
         """The offsets kept elsewhere, asked for as long as it takes: a database that is away ends no runner."""
@@ -206,6 +278,8 @@ class BaseRunner(ABC, Generic[K, V, R]):
         load, now = self._schedule.load(), time.monotonic()
         if self._hooks:
             self._tell_load(load, len(paused))
+        if self._is_held:
+            return assigned - paused, set(), False
         full = {each for each in assigned if load.get(each, 0) >= self._max_in_flight}
         self._full_since = {each: self._full_since.get(each, now) for each in full}
         stuck = {each for each in full - paused if now - self._full_since[each] >= _FULL_FOR}

@@ -65,6 +65,8 @@ class Task:
     attempt: int = 1
     calls: int = 0
     """Every try, also those that do not count as an attempt."""
+    done: tuple[str, ...] = ()
+    """Of several handlers, those that need not be called again."""
     giving_up: BaseException | None = None
     """Set when only the dead letter is left to be written."""
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from headrace.client.consumer import Consumer
 from headrace.client.errors import BrokerError, ClientError, ConfigError
 from headrace.client.handlers import check_done, is_async
-from headrace.client.record import TopicPartition
+from headrace.client.record import Record, TopicPartition
 from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
+from headrace.client.runner.degrading import in_turn
 from headrace.client.runner.schedule import Task
 from headrace.client.runner.signals import stop_on_signals
 
@@ -48,6 +49,10 @@ class Runner(BaseRunner[K, V, object]):
     record. A partition with ``max_in_flight`` unfinished records is paused. When partitions are taken away,
     what runs may finish for ``drain_timeout`` seconds. ``order`` "partition" handles each partition one by
     one, "none" keeps no order. ``start_offsets`` may say where to begin in newly assigned partitions.
+
+    ``handler`` may be several, by name: each record goes to all of them in turn. ``degrade`` has rules for doing less under load
+    (docs/degrading.md); several handlers can each be switched off without any. ``metrics`` is a HOST:PORT to serve Prometheus
+    metrics at.
     """
 
     default_concurrency = 8
@@ -62,8 +67,8 @@ class Runner(BaseRunner[K, V, object]):
         self._stopping = Flag()
         self._ended = False
 
-    def _check_handler(self) -> None:
-        if is_async(self._handler):
+    def _check_handler(self, handler: Callable[[Record[K, V]], object]) -> None:
+        if is_async(handler):
             raise ConfigError("Runner takes an ordinary function; for an `async def` there is AsyncRunner")
 
     def stop(self) -> None:
@@ -83,12 +88,17 @@ class Runner(BaseRunner[K, V, object]):
             threading.Thread(target=self._work, name=f"headrace-runner-{number}", daemon=True)
             for number in range(self._concurrency)
         ]
+        degrading = self._degrading
         with stop_on_signals(self.stop):
             try:
+                if degrading is not None:
+                    degrading.degrader.start(self._stopping.is_set)
                 consumer.subscribe(
                     *self._topics,
                     pattern=self._pattern,
-                    on_assign=self._where_to_start,
+                    on_assign=self._where_to_start
+                    if degrading is None
+                    else lambda partitions: degrading.starts(consumer, partitions),
                     on_revoke=lambda partitions: self._revoked(consumer, partitions),
                     on_lost=self._lost,
                 )
@@ -102,7 +112,11 @@ class Runner(BaseRunner[K, V, object]):
             raise self._failure
 
     def _turn(self, consumer: Consumer[Any, Any]) -> None:
+        off = self._is_switched_off()
         with self._lock:
+            if self._is_held and not off:
+                self._work_to_do.notify_all()
+            self._is_held = off
             stuck, eased, room = self._pressure(consumer.assignment(), consumer.paused())
             offsets = self._offsets_due()
             self._wants_room = not room
@@ -110,7 +124,7 @@ class Runner(BaseRunner[K, V, object]):
             consumer.pause(*stuck)
         if eased:
             consumer.resume(*eased)
-        if offsets:
+        if offsets and self._written(offsets):
             consumer.commit_async(offsets)
         if not room:
             with self._lock:
@@ -138,8 +152,7 @@ class Runner(BaseRunner[K, V, object]):
                 for worker in workers:
                     if worker.ident is not None:
                         worker.join(max(0.0, deadline - time.monotonic()))
-                if self._dead_letters is not None:
-                    self._dead_letters.close()
+                self._close_companions()
                 if self._hooks:
                     self._tell_load({}, 0)
 
@@ -148,11 +161,16 @@ class Runner(BaseRunner[K, V, object]):
         with self._lock:
             self._schedule.stop(partitions)
             self._draining = True
+            if self._is_held:
+                self._work_to_do.notify_all()
             self._drained.wait_for(lambda: not self._schedule.busy(partitions), self._drain_timeout)
             self._draining = False
             committable = self._schedule.committable()
             offsets = {each: committable[each] for each in partitions if each in committable}
+        written = self._written(offsets)
         self._lost(partitions)
+        if not written:
+            return
         try:
             consumer.commit(offsets, timeout=self._drain_timeout)
         except BrokerError as error:
@@ -165,6 +183,8 @@ class Runner(BaseRunner[K, V, object]):
             self._schedule.forget(partitions)
             for partition in partitions:
                 self._requested.pop(partition, None)
+        if self._degrading is not None:
+            self._degrading.ledger.forget(partitions)
 
     def _work(self) -> None:
         done: Task | None = None
@@ -191,10 +211,11 @@ class Runner(BaseRunner[K, V, object]):
                     self._wants_room = False
                     self._room.notify()
             while not self._ended:
-                task = self._schedule.take(time.monotonic())
+                held = self._is_held and not self._draining
+                task = None if held else self._schedule.take(time.monotonic())
                 if task is not None:
                     return task
-                due = self._schedule.next_due()
+                due = None if held else self._schedule.next_due()
                 self._work_to_do.wait(None if due is None else max(0.0, due - time.monotonic()))
             return None
 
@@ -203,13 +224,19 @@ class Runner(BaseRunner[K, V, object]):
         task.calls += 1
         if task.giving_up is not None:
             return self._bury(task)
+        handler, record = self._handler, task.record
+        if self._degrading is not None:
+            chosen = self._degrading.choose(task)
+            if chosen is None:
+                return True
+            handler, record = in_turn(chosen), chosen.record
         started = time.monotonic() if self._hooks else 0.0
         try:
             if self._hooks:
                 with self._around(task):
-                    result = self._handler(task.record)
+                    result = handler(record)
             else:
-                result = self._handler(task.record)
+                result = handler(record)
         except (Exception, asyncio.CancelledError) as error:
             delay = self._after_failure(task, error)
             if delay is None:

@@ -1,0 +1,38 @@
+"""A port of a program's own at which Prometheus reads what its collectors say at that moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.client.errors import ConfigError, require
+
+
+class MetricsPort:
+    """``address`` is HOST:PORT; port 0 takes a free one. Needs headrace[metrics]."""
+
+    def __init__(self, address: str) -> None:
+        prometheus = require("prometheus_client", "metrics", "a metrics port")
+        host, colon, port = address.rpartition(":")
+        if not colon or not port.isdecimal() or int(port) > 65535:
+            raise ConfigError(f"{address!r} is no address for metrics: write HOST:PORT, as in 127.0.0.1:9465")
+        self._host, self._port = host.strip("[]") or "0.0.0.0", int(port)
+        self._start = prometheus.start_http_server
+        self.registry = prometheus.CollectorRegistry()
+        self.port: int | None = None
+        """The port actually bound."""
+        self._server: Any = None
+
+    def open(self) -> None:
+        try:
+            self._server, _ = self._start(self._port, self._host, self.registry)
+        except OSError as error:
+            raise ConfigError(
+                f"metrics cannot be served at {self._host}:{self._port} ({error.strerror or error}): choose another port"
+            ) from None
+        self.port = int(self._server.server_port)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
