@@ -50,7 +50,7 @@ from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.strays import settle_strays
 from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import Authorizer
-from headrace.server.security.between_brokers import between_brokers
+from headrace.server.security.between_brokers import between_brokers, with_the_key_of
 from headrace.server.security.choosing import authorizer_of
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.principal_builder import principal_builder
@@ -175,7 +175,7 @@ class Node:
             self.clock,
             setup_timeout=config.integer("socket.connection.setup.timeout.ms") / 1000,
             request_timeout=config.integer("request.timeout.ms") / 1000,
-            settings=lambda: self._peer_settings,
+            settings=lambda: with_the_key_of(self.tls.of(config.inter_broker_listener), self._peer_settings),
         )
 
     def _secure_peers(self, config: BrokerConfig) -> None:
