@@ -159,16 +159,22 @@ class AsyncConnection(asyncio.BufferedProtocol):
         if self._closes_when_answered and not self._waiting:
             self.close()
 
-    async def call(self, request: Request[R], version: int, timeout: float = 30.0) -> R:
-        """The reply to `request`. BrokerUnavailable when none comes."""
-        return decode_reply(request.reply_type(), version, await self._exchange(request, version, timeout))
+    async def call(
+        self, request: Request[R], version: int, timeout: float = 30.0, *, client_id: bytes | None = None
+    ) -> R:
+        """The reply to `request`. BrokerUnavailable when none comes. `client_id` is another one for this request alone."""
+        frame = await self._exchange(request, version, timeout, client_id)
+        return decode_reply(request.reply_type(), version, frame)
 
-    async def _exchange(self, request: Request, version: int, timeout: float) -> memoryview:
+    async def _exchange(
+        self, request: Request, version: int, timeout: float, client_id: bytes | None = None
+    ) -> memoryview:
         """The frame of the reply."""
         if not self.open or self._transport is None:
             raise BrokerUnavailable(f"the connection to {self.address} is closed")
         number = next(self._numbers)
-        frame = encode_request(request, version, number, self._client_id)
+        name = self._client_id if client_id is None else client_id
+        frame = encode_request(request, version, number, name)
         future: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         self._transport.write(frame)

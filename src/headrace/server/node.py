@@ -16,6 +16,7 @@ from headrace.server.cluster.auto_topic_creation import AutoTopicCreation
 from headrace.server.cluster.decisions import alter_partition
 from headrace.server.cluster.image import Endpoint
 from headrace.server.cluster.join import join
+from headrace.server.cluster.passed_on import Client
 from headrace.server.cluster.peers import CLIENT_ID, Peers
 from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.cluster.registration import Registration
@@ -199,9 +200,11 @@ class Node:
             return await cluster.own_controller.decide(alter_partition(request))
         return await self._call_broker(cluster.image.controller_id, request, ALTER_PARTITION_VERSION)
 
-    async def _call_broker(self, broker_id: int, request: Request[R], version: int) -> R:
+    async def _call_broker(
+        self, broker_id: int, request: Request[R], version: int, client: Client | None = None
+    ) -> R:
         timeout = self.config.integer("controller.socket.timeout.ms") / 1000
-        return await self.peers.call(broker_id, request, version, timeout)
+        return await self.peers.call(broker_id, request, version, timeout, client)
 
     def _open_logs(self) -> LogManager:
         config = self.config

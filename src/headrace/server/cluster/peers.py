@@ -11,6 +11,7 @@ from headrace.link.aio import AsyncConnection
 from headrace.link.errors import BrokerUnavailable
 from headrace.link.settings import KafkaSettings
 from headrace.server.cluster.image import MetadataImage
+from headrace.server.cluster.passed_on import Client, for_client
 from headrace.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
@@ -59,13 +60,21 @@ class Peers:
         )
 
     async def call(
-        self, broker_id: int, request: Request[R], version: int, timeout: float | None = None
+        self,
+        broker_id: int,
+        request: Request[R],
+        version: int,
+        timeout: float | None = None,
+        client: Client | None = None,
     ) -> R:
-        """Send a request over the shared connection, opening it if necessary. `timeout` defaults to `request_timeout`."""
+        """Send a request over the shared connection, opening it if necessary. `timeout` defaults to `request_timeout`; `client` is
+        for whom it is passed on."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.fresh:
             connection = await self._share(broker_id)
-        return await connection.call(request, version, self._request_timeout if timeout is None else timeout)
+        name = self._client_id if client is None else for_client(self._client_id, client)
+        wait = self._request_timeout if timeout is None else timeout
+        return await connection.call(request, version, wait, client_id=name)
 
     async def _share(self, broker_id: int) -> AsyncConnection:
         """Open the shared connection once for all concurrent callers; a caller that stops waiting does not affect the others."""
