@@ -10,7 +10,7 @@ import ssl
 from typing import TypeVar, cast
 
 from headrace.clock import Clock
-from headrace.link.errors import BrokerUnavailable
+from headrace.link.errors import BrokerDistrusted, BrokerUnavailable
 from headrace.link.opening import FRESH_FOR, Offer, Steps, open_connection
 from headrace.link.settings import KafkaSettings
 from headrace.link.tls import Tls, context_of, not_trusted
@@ -86,13 +86,13 @@ class AsyncConnection(asyncio.BufferedProtocol):
             await clock.wait_for(connection._open(host, port, receive_buffer, settings), timeout)
         except ssl.SSLCertVerificationError as error:
             connection.close()
-            raise BrokerUnavailable(not_trusted(connection.address, error, "").message) from None
+            raise BrokerDistrusted(not_trusted(connection.address, error, "").message) from None
         except (OSError, TimeoutError) as error:
             connection.close()
             raise BrokerUnavailable(f"broker at {connection.address} cannot be reached: {error}") from None
         except KafkaError as error:
             connection.close()
-            raise BrokerUnavailable(error.message) from None
+            raise BrokerDistrusted(error.message) from None
         except BaseException:
             connection.close()
             raise
