@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.processes import Watched, free_ports
-from bench.provision import java
+from bench.provision import java, run
 from interop.kafka.programs import finish
 from tests.waiting import until
 
@@ -95,6 +95,14 @@ class SecuredCluster:
             "SASL_USER": login.user,
             "SASL_PASSWORD": login.password,
         }
+
+    def renewed_certificate(self) -> str:
+        """The brokers' certificate issued again by its authority, with its key, as PEM."""
+        broker = self.files / "broker.pem"
+        signed = ["-CA", str(self.authority), "-CAkey", str(self.files / "ca.key"), "-days", "2"]
+        text = broker.read_text()
+        key = text[: text.index("-----BEGIN CERTIFICATE-----")]
+        return key + run(["openssl", "x509", "-in", str(broker), *signed, "-copy_extensions", "copyall"])
 
     def tool(self, name: str, *arguments: str, login: Login | None = None) -> str:
         """Runs one of Kafka's tools, as the administrator unless told otherwise."""
