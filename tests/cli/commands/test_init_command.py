@@ -151,7 +151,9 @@ def test_two_commands_make_an_encrypted_broker_with_logins(tmp_path, start):
 def _try_an_application(home):
     """What docs/security.md goes on with: a user with the permissions of one topic, and of a group only for a group."""
     there, admin = ("-b", "127.0.0.1:19192"), ("--command-config", "conf/admin.properties")
-    assert run(home, "users", "add", "app", "--password-file", "-", *there, *admin, stdin="pass word\n")[0] == 0
+    assert (
+        run(home, "users", "add", "app", "--password-file", "-", *there, *admin, stdin="pass word\n")[0] == 0
+    )
     assert run(home, "acls", "add", "app", "read,write", "topic:orders", *there, *admin)[0] == 0
     code, out, _ = run(home, "acls", "explain", "app", "delete", "topic:orders", *there, *admin)
     assert (code, out) == (1, "No: the resource has ACLs, and none of them allows it.\n")
