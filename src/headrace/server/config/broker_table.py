@@ -170,6 +170,8 @@ _REPLICATION_AND_CONTROLLER = [
     Setting("zookeeper.ssl.truststore.location", STRING, None, "The trust store for ZooKeeper's certificates.", None, MEDIUM),
     Setting("zookeeper.ssl.truststore.password", PASSWORD, None, "Its password.", None, MEDIUM),
     Setting("zookeeper.ssl.truststore.type", STRING, None, "Its kind, PEM or PKCS12; otherwise seen from the file.", None, MEDIUM),
+    Setting("zookeeper.ssl.crl.enable", BOOLEAN, False, "Whether to look for ZooKeeper's certificate in revocation lists; not offered.", None, LOW),
+    Setting("zookeeper.ssl.ocsp.enable", BOOLEAN, False, "Whether to ask its authority about ZooKeeper's certificate; not offered.", None, LOW),
     Setting("zookeeper.ssl.endpoint.identification.algorithm", STRING, "HTTPS", "Whether ZooKeeper's certificate must name its host; empty for no.", None, LOW),
 ]
 
