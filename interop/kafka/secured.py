@@ -98,11 +98,14 @@ class SecuredCluster:
 
     def renewed_certificate(self) -> str:
         """The brokers' certificate issued again by its authority, with its key, as PEM."""
-        broker = self.files / "broker.pem"
-        signed = ["-CA", str(self.authority), "-CAkey", str(self.files / "ca.key"), "-days", "2"]
-        text = broker.read_text()
+        broker, asked = str(self.files / "broker.pem"), str(self.files / "broker.csr")
+        same_names = ("-copy_extensions", "copyall")
+        run(["openssl", "x509", "-x509toreq", "-in", broker, "-signkey", broker, *same_names, "-out", asked])
+        signed = ["-CA", str(self.authority), "-CAkey", str(self.files / "ca.key"), "-days", "2", *same_names]
+        renewed = run(["openssl", "x509", "-req", "-in", asked, *signed])
+        text = Path(broker).read_text()
         key = text[: text.index("-----BEGIN CERTIFICATE-----")]
-        return key + run(["openssl", "x509", "-in", str(broker), *signed, "-copy_extensions", "copyall"])
+        return key + renewed[renewed.index("-----BEGIN CERTIFICATE-----") :]
 
     def tool(self, name: str, *arguments: str, login: Login | None = None) -> str:
         """Runs one of Kafka's tools, as the administrator unless told otherwise."""
