@@ -15,13 +15,21 @@ class Certificates:
         self.broker = self.issue("broker", "localhost", "127.0.0.1")
 
     def issue(
-        self, name: str, *identities: str, authority: trustme.CA | None = None, **options: object
+        self,
+        name: str,
+        *identities: str,
+        authority: trustme.CA | None = None,
+        file: str = "",
+        **options: object,
     ) -> Path:
         """A PEM file with key and chain; clients are known by the common name `name`."""
         made = (authority or self.authority).issue_cert(
-            *(identities or (f"{name}@example.org",)), common_name=name, **options
+            *(identities or (f"{name}@example.org",)),
+            common_name=name,
+            organization_unit_name="Tests",
+            **options,
         )
-        path = self.home / f"{name}.pem"
+        path = self.home / f"{file or name}.pem"
         made.private_key_and_cert_chain_pem.write_to_path(path)
         return path
 

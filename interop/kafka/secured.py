@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.processes import Watched, free_ports
-from bench.provision import java
+from bench.provision import java, run
 from interop.kafka.programs import finish
 from tests.waiting import until
 
@@ -95,6 +95,17 @@ class SecuredCluster:
             "SASL_USER": login.user,
             "SASL_PASSWORD": login.password,
         }
+
+    def renewed_certificate(self) -> str:
+        """The brokers' certificate issued again by its authority, with its key, as PEM."""
+        broker, asked = str(self.files / "broker.pem"), str(self.files / "broker.csr")
+        same_names = ("-copy_extensions", "copyall")
+        run(["openssl", "x509", "-x509toreq", "-in", broker, "-signkey", broker, *same_names, "-out", asked])
+        signed = ["-CA", str(self.authority), "-CAkey", str(self.files / "ca.key"), "-days", "2", *same_names]
+        renewed = run(["openssl", "x509", "-req", "-in", asked, *signed])
+        text = Path(broker).read_text()
+        key = text[: text.index("-----BEGIN CERTIFICATE-----")]
+        return key + renewed[renewed.index("-----BEGIN CERTIFICATE-----") :]
 
     def tool(self, name: str, *arguments: str, login: Login | None = None) -> str:
         """Runs one of Kafka's tools, as the administrator unless told otherwise."""

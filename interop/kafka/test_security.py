@@ -160,9 +160,11 @@ def test_quotas_are_set_described_applied_and_removed(cluster: SecuredCluster) -
 
 def test_certificates_change_without_dropping_a_connection(cluster: SecuredCluster, tmp_path: Path) -> None:
     cluster.create("shared-reload", partitions=PARTITIONS)
+    fresh, other = cluster.files / "fresh.pem", cluster.files / "other.pem"
+    fresh.write_text(cluster.renewed_certificate())
     authority = trustme.CA.from_pem(cluster.authority.read_bytes(), (cluster.files / "ca.key").read_bytes())
-    fresh = cluster.files / "fresh.pem"
-    authority.issue_cert("localhost", "127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(fresh))
+    elsewhere = authority.issue_cert("elsewhere.example.org")
+    elsewhere.private_key_and_cert_chain_pem.write_to_path(str(other))
     name = "listener.name.sasl_ssl.ssl.keystore.location"
     before = {number: _shown(port) for number, port in cluster.ports.items()}
     assert len(set(before.values())) == 1
@@ -170,6 +172,8 @@ def test_certificates_change_without_dropping_a_connection(cluster: SecuredClust
     nonsense.write_text("no certificate\n")
     with pytest.raises(ProgramFailed, match=r"nonsense\.pem"):
         cluster.tool(CONFIGS, "--alter", "--add-config", f"{name}={nonsense}", *_broker(1))
+    with pytest.raises(ProgramFailed, match="DistinguishedName does not match"):
+        cluster.tool(CONFIGS, "--alter", "--add-config", f"{name}={other}", *_broker(1))
     with AtWork(cluster, "shared-reload") as client:
         client.send()
         for number in cluster.ports:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -288,3 +289,54 @@ def test_a_cluster_that_is_not_there_is_one_sentence(application: Callable[..., 
     app = application("x")
     with pytest.raises(RpcException, match=r"Failed to reach the cluster 127\.0\.0\.1:1"):
         app.reference(Bank, url="headrace://127.0.0.1:1?connect.timeout=500")
+
+
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[BrokerThread]:
+    users = " ".join(f'user_{name}="secret of {name}"' for name in ("bank", "web"))
+    settings = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+            f'{JAAS} username="bank" password="secret of bank" {users};'
+        ),
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    with BrokerThread(tmp_path / "data", settings) as running:
+        yield running
+
+
+def test_both_ends_log_in_with_the_settings_in_a_file(
+    secured: BrokerThread, application: Callable[..., Bootstrap], version: str, tmp_path: Path
+) -> None:
+    def login(name: str, password: str) -> dict[str, str]:
+        file = tmp_path / f"{name}.properties"
+        file.write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+            f'sasl.jaas.config={JAAS} username="{name}" password="{password}";\n'
+        )
+        return {"client.config": str(file)}
+
+    def caller(parameters: dict[str, str]) -> Bank:
+        given = {"timeout": 30_000, "retries": 0, "parameters": parameters}
+        made: Bank = application(f"web-{version}").reference(
+            Bank, url=f"headrace://{secured.bootstrap}", version=version, **given
+        )
+        return made
+
+    host, _, port = secured.bootstrap.partition(":")
+    way = ProtocolConfig(
+        name="headrace", host=host, port=int(port), parameters=login("bank", "secret of bank")
+    )
+    app = application("bank", None, protocol=way)
+    app.service(Bank(), scope="remote", version=version)
+    app.start()
+    assert caller(login("web", "secret of web")).transfer(5) == 5
+    with pytest.raises(Exception, match=r"none\.properties: the file cannot be read"):
+        caller({"client.config": str(tmp_path / "none.properties")}).transfer(5)
+    with pytest.raises(Exception, match=r"(?i)authentication failed"):
+        caller({**login("web", "a guess"), "connect.timeout": "5000"}).transfer(5)

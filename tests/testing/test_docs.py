@@ -31,7 +31,8 @@ def project(tmp_path):
 
 
 def test_the_guide_shows_every_client():
-    assert set(EXAMPLES) == {"test_confluent.py", "test_aiokafka.py", "test_faststream.py", "test_shared.py"}
+    clients = {"test_confluent.py", "test_aiokafka.py", "test_faststream.py"}
+    assert set(EXAMPLES) == {*clients, "test_login.py", "test_shared.py"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -75,4 +76,4 @@ def test_a_wrong_marker_gets_a_sentence(project):
     )
     code, said = run(project)
     assert code != 0
-    assert "The headrace marker takes settings={...} and brokers=N, nothing else." in said
+    assert "The headrace marker takes settings={...}, brokers=N and login={...}, nothing else." in said

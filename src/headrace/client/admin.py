@@ -5,7 +5,8 @@ Every call waits for its answer and raises BrokerError with one sentence when th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,13 +24,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 
 from headrace.client.administration import group_offsets, groups, offsets, reset, topics
 from headrace.client.administration.session import Limits, Session
-from headrace.client.config import Config, admin_settings, config_error
+from headrace.client.config import Config, admin_settings, config_error, log_error
 from headrace.client.errors import BrokerError, ConfigError, broker_error
 from headrace.client.positions import Offsets
 from headrace.client.record import TopicPartition, from_librdkafka
 
 Where = Literal["earliest", "latest"] | datetime | int | Offsets
 """A place in the log: an end of it, a time, one offset for all partitions, or an offset for each."""
+
+_LOOK_SECONDS = 0.5
+"""How often a call that waits looks whether the cluster refuses it altogether."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +75,14 @@ class Admin:
 
     def __init__(self, config: Config = None, /, **settings: object) -> None:
         ready, timeout = admin_settings(config, settings)
+        waiting = _Waiting(timeout, ready.get("error_cb"))
         try:
-            client = AdminClient(cast("dict[str, Any]", ready))
+            client = AdminClient(cast("dict[str, Any]", {**ready, "error_cb": waiting.report}))
         except (KafkaException, TypeError, ValueError) as error:
             raise config_error(error) from error
         connection = {name: value for name, value in ready.items() if isinstance(value, str)}
-        self._session: Session | None = Session(client, connection, _Waiting(timeout), Limits(timeout))
+        waiting.serve = client.poll
+        self._session: Session | None = Session(client, connection, waiting, Limits(timeout))
 
     # Topics
 
@@ -259,23 +265,43 @@ def session_of(admin: Admin) -> Session:
 
 
 class _Waiting:
-    """Waits as long as default.api.timeout.ms says; what goes wrong is a BrokerError that says what was being done."""
+    """Waits as long as default.api.timeout.ms says, and no longer once a broker refused the login or TLS, which librdkafka tries again
+    and again; what goes wrong is a BrokerError that says what was being done."""
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, listener: object) -> None:
         self._timeout = timeout
+        self._listener = listener if callable(listener) else log_error
+        self._refused: KafkaError | None = None
+        self.serve: Callable[[float], int] = lambda _: 0
+        """The client's poll, which hands over its reports."""
+
+    def report(self, error: KafkaError) -> None:
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self._refused = error
+        self._listener(error)
 
     def wait(self, future: Future[Any], doing: str) -> Any:
+        deadline = time.monotonic() + self._timeout
+        self._refused = None
         try:
-            return future.result(self._timeout)
+            while True:
+                left = deadline - time.monotonic()
+                try:
+                    return future.result(min(max(left, 0.0), _LOOK_SECONDS))
+                except TimeoutError:
+                    self.serve(0)
+                if self._refused is not None:
+                    raise broker_error(self._refused, doing)
+                if left <= 0:
+                    break
         except KafkaException as error:
             raise broker_error(error, doing) from error
-        except TimeoutError:
-            raise BrokerError(
-                f"{doing} got no answer within {self._timeout:g} s (default.api.timeout.ms): "
-                "check bootstrap.servers and that the brokers are running",
-                KafkaError._TIMED_OUT,
-                retriable=True,
-            ) from None
+        raise BrokerError(
+            f"{doing} got no answer within {self._timeout:g} s (default.api.timeout.ms): "
+            "check bootstrap.servers and that the brokers are running",
+            KafkaError._TIMED_OUT,
+            retriable=True,
+        )
 
     def refusal(self, error: KafkaError, doing: str) -> BrokerError:
         return broker_error(error, doing)

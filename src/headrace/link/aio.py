@@ -10,7 +10,7 @@ import ssl
 from typing import TypeVar, cast
 
 from headrace.clock import Clock
-from headrace.link.errors import BrokerUnavailable
+from headrace.link.errors import BrokerDistrusted, BrokerUnavailable
 from headrace.link.opening import FRESH_FOR, Offer, Steps, open_connection
 from headrace.link.settings import KafkaSettings
 from headrace.link.tls import Tls, context_of, not_trusted
@@ -86,13 +86,13 @@ class AsyncConnection(asyncio.BufferedProtocol):
             await clock.wait_for(connection._open(host, port, receive_buffer, settings), timeout)
         except ssl.SSLCertVerificationError as error:
             connection.close()
-            raise BrokerUnavailable(not_trusted(connection.address, error, "").message) from None
+            raise BrokerDistrusted(not_trusted(connection.address, error, "").message) from None
         except (OSError, TimeoutError) as error:
             connection.close()
             raise BrokerUnavailable(f"broker at {connection.address} cannot be reached: {error}") from None
         except KafkaError as error:
             connection.close()
-            raise BrokerUnavailable(error.message) from None
+            raise BrokerDistrusted(error.message) from None
         except BaseException:
             connection.close()
             raise
@@ -159,16 +159,22 @@ class AsyncConnection(asyncio.BufferedProtocol):
         if self._closes_when_answered and not self._waiting:
             self.close()
 
-    async def call(self, request: Request[R], version: int, timeout: float = 30.0) -> R:
-        """The reply to `request`. BrokerUnavailable when none comes."""
-        return decode_reply(request.reply_type(), version, await self._exchange(request, version, timeout))
+    async def call(
+        self, request: Request[R], version: int, timeout: float = 30.0, *, client_id: bytes | None = None
+    ) -> R:
+        """The reply to `request`. BrokerUnavailable when none comes. `client_id` is another one for this request alone."""
+        frame = await self._exchange(request, version, timeout, client_id)
+        return decode_reply(request.reply_type(), version, frame)
 
-    async def _exchange(self, request: Request, version: int, timeout: float) -> memoryview:
+    async def _exchange(
+        self, request: Request, version: int, timeout: float, client_id: bytes | None = None
+    ) -> memoryview:
         """The frame of the reply."""
         if not self.open or self._transport is None:
             raise BrokerUnavailable(f"the connection to {self.address} is closed")
         number = next(self._numbers)
-        frame = encode_request(request, version, number, self._client_id)
+        name = self._client_id if client_id is None else client_id
+        frame = encode_request(request, version, number, name)
         future: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         self._transport.write(frame)

@@ -9,3 +9,7 @@ class SettingsError(ValueError):
 
 class BrokerUnavailable(ConnectionError):
     """A broker that cannot be reached, or a connection that ended before the reply; worth another try."""
+
+
+class BrokerDistrusted(BrokerUnavailable):
+    """A broker that is there, but refuses our login or has a certificate that we do not trust: trying again does not help by itself."""

@@ -17,6 +17,7 @@ from headrace.server.cluster.auto_topic_creation import AutoTopicCreation
 from headrace.server.cluster.decisions import alter_partition
 from headrace.server.cluster.image import Endpoint
 from headrace.server.cluster.join import join
+from headrace.server.cluster.passed_on import Client
 from headrace.server.cluster.peers import CLIENT_ID, Peers
 from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.cluster.registration import Registration
@@ -52,7 +53,7 @@ from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.strays import settle_strays
 from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import Authorizer
-from headrace.server.security.between_brokers import between_brokers
+from headrace.server.security.between_brokers import between_brokers, with_the_key_of
 from headrace.server.security.choosing import authorizer_of
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.principal_builder import principal_builder
@@ -187,7 +188,7 @@ class Node:
             self.clock,
             setup_timeout=config.integer("socket.connection.setup.timeout.ms") / 1000,
             request_timeout=config.integer("request.timeout.ms") / 1000,
-            settings=lambda: self._peer_settings,
+            settings=lambda: with_the_key_of(self.tls.of(config.inter_broker_listener), self._peer_settings),
         )
 
     def _secure_peers(self, config: BrokerConfig) -> None:
@@ -211,9 +212,11 @@ class Node:
             return await cluster.own_controller.decide(alter_partition(request))
         return await self._call_broker(cluster.image.controller_id, request, ALTER_PARTITION_VERSION)
 
-    async def _call_broker(self, broker_id: int, request: Request[R], version: int) -> R:
+    async def _call_broker(
+        self, broker_id: int, request: Request[R], version: int, client: Client | None = None
+    ) -> R:
         timeout = self.config.integer("controller.socket.timeout.ms") / 1000
-        return await self.peers.call(broker_id, request, version, timeout)
+        return await self.peers.call(broker_id, request, version, timeout, client)
 
     def _open_logs(self) -> LogManager:
         config = self.config

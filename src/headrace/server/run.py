@@ -16,6 +16,7 @@ from headrace.clock import Clock
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.identity import StartError
 from headrace.server.log.files import Files
+from headrace.server.log_lines import log_to_stderr
 from headrace.server.node import Node
 from headrace.server.security.exposure import exposure, metrics_line
 from headrace.server.stop_signals import StopSignals
@@ -29,12 +30,7 @@ def run(
 ) -> int:
     """Serve until SIGTERM or SIGINT; the process's exit code."""
     end_with_supervisor()
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-        datefmt="%Y-%m-%d %H:%M:%S",
-    )
+    log_to_stderr()
     _raise_file_limit()
     for notice in config.notices:
         log.info("%s", notice)

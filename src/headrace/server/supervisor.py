@@ -27,6 +27,7 @@ from headrace.server.cluster.store_server import StoreServer
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.listeners import Listener, join_address
 from headrace.server.identity import StartError, refuse_standalone_data
+from headrace.server.log_lines import log_to_stderr
 from headrace.server.security.exposure import exposure, openness
 from headrace.server.stop_signals import StopSignals
 from headrace.server.supervised import SUPERVISOR_VARIABLE
@@ -253,12 +254,7 @@ class Supervisor:
 
 def supervise(command: BrokerCommand, config: BrokerConfig, count: int, signals: StopSignals) -> int:
     """Run `count` brokers until SIGTERM or SIGINT; the process's exit code."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-        datefmt="%Y-%m-%d %H:%M:%S",
-    )
+    log_to_stderr()
 
     async def main() -> None:
         await Supervisor(command, config, count, SystemClock()).run(signals.event())

@@ -265,6 +265,7 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
                 urls.append(url.add({"refer": encode(to_query(parameters))}))
             else:
                 own = {k: v for k, v in parameters.items() if k not in ("register.ip",)}
+                own.setdefault("client.config", url.get("client.config"))  # This URL is the consumer's own.
                 named = {k: v for k, v in own.items() if k in ("group", "version") and v}
                 urls.append(merge_url(url.add_if_absent(named), own))
         return urls

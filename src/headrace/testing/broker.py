@@ -36,8 +36,11 @@ class BrokerThread:
         clock: MovableClock | None = None,
         files: FaultyFiles | None = None,
         authorizer: Authorizer | None = None,
+        login: Mapping[str, str] | None = None,
     ) -> None:
+        """`login`: a client's settings of TLS and SASL, with which topics are created."""
         self.data = data
+        self.login = dict(login or {})
         self.settings = {name: str(value) for name, value in (settings or {}).items()}
         self.port = 0
         self.clock = clock or MovableClock()
@@ -51,6 +54,11 @@ class BrokerThread:
     def bootstrap(self) -> str:
         """What clients take as `bootstrap.servers`."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def client(self) -> dict[str, str]:
+        """A client's settings: where the broker is, and the login."""
+        return {"bootstrap.servers": self.bootstrap, **self.login}
 
     def start(self) -> BrokerThread:
         """Returns when clients are served."""
@@ -81,7 +89,7 @@ class BrokerThread:
     ) -> str:
         """A topic, under a name of its own unless one is given; returns the name."""
         name = name or unique_name()
-        create_topic(self.bootstrap, name, partitions, config=config)
+        create_topic(self.bootstrap, name, partitions, config=config, login=self.login)
         return name
 
     def run(self, function: Callable[[Node], Coroutine[Any, Any, T]]) -> T:

@@ -79,7 +79,10 @@ class Cluster(Generic[B]):
         size: int,
         settings: Mapping[str, object] | None = None,
         racks: Sequence[str] = (),
+        login: Mapping[str, str] | None = None,
     ) -> None:
+        """`login`: a client's settings of TLS and SASL, with which topics are created."""
+        self.login = dict(login or {})
         self.store = StoreThread().start()
         self._brokers: dict[int, B] = {}
         given = {name: str(value) for name, value in (settings or {}).items()}
@@ -109,6 +112,11 @@ class Cluster(Generic[B]):
         """What clients take as `bootstrap.servers`."""
         return ",".join(broker.bootstrap for broker in self._brokers.values())
 
+    @property
+    def client(self) -> dict[str, str]:
+        """A client's settings: where the brokers are, and the login."""
+        return {"bootstrap.servers": self.bootstrap, **self.login}
+
     def create_topic(
         self,
         name: str | None = None,
@@ -118,7 +126,7 @@ class Cluster(Generic[B]):
     ) -> str:
         """A topic, by default with a replica on every broker, under a name of its own; returns the name."""
         name = name or unique_name()
-        create_topic(self.bootstrap, name, partitions, replication_factor or len(self), config)
+        create_topic(self.bootstrap, name, partitions, replication_factor or len(self), config, self.login)
         return name
 
     def __enter__(self) -> Cluster[B]:
@@ -137,10 +145,14 @@ class Cluster(Generic[B]):
 
 
 def threads(
-    directory: Path, size: int = 3, settings: Mapping[str, object] | None = None, racks: Sequence[str] = ()
+    directory: Path,
+    size: int = 3,
+    settings: Mapping[str, object] | None = None,
+    racks: Sequence[str] = (),
+    login: Mapping[str, str] | None = None,
 ) -> Cluster[BrokerThread]:
     """Brokers in this process, all on one clock: `cluster[1].clock` is everybody's; `racks` gives each its own."""
-    return Cluster(partial(BrokerThread, clock=MovableClock()), directory, size, settings, racks)
+    return Cluster(partial(BrokerThread, clock=MovableClock()), directory, size, settings, racks, login)
 
 
 def processes(

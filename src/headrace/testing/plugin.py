@@ -22,7 +22,8 @@ SETTINGS = {"group.initial.rebalance.delay.ms": 0}
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "headrace(settings={...}, brokers=3): settings for headrace_broker and headrace_cluster, and the cluster's size.",
+        "headrace(settings={...}, brokers=3, login={...}): settings for headrace_broker and headrace_cluster, the cluster's size, and "
+        "a client's settings of TLS and SASL.",
     )
 
 
@@ -33,8 +34,8 @@ def headrace_broker(
     """A real broker in this process, for this test alone: `bootstrap`, `faults`, `disk`, `clock`, `kill()`, `start()`."""
     from headrace.testing.broker import BrokerThread
 
-    settings, _ = _marked(request)
-    with BrokerThread(tmp_path_factory.mktemp("headrace"), settings) as broker:
+    marked = _Marked(request)
+    with BrokerThread(tmp_path_factory.mktemp("headrace"), marked.settings, login=marked.login) as broker:
         yield broker
 
 
@@ -45,8 +46,9 @@ def headrace_cluster(
     """Three brokers in this process, or as many as the marker says; `cluster[2].kill()` kills one."""
     from headrace.testing.cluster import threads
 
-    settings, brokers = _marked(request)
-    with threads(tmp_path_factory.mktemp("headrace"), brokers, settings) as cluster:
+    marked = _Marked(request)
+    home = tmp_path_factory.mktemp("headrace")
+    with threads(home, marked.brokers, marked.settings, login=marked.login) as cluster:
         yield cluster
 
 
@@ -68,14 +70,19 @@ def headrace_topic(request: pytest.FixtureRequest) -> Callable[..., str]:
     return make
 
 
-def _marked(request: pytest.FixtureRequest) -> tuple[dict[str, object], int]:
-    """Settings and size from the `headrace` markers of the test, its class and its module; the nearest wins."""
-    settings: dict[str, object] = dict(SETTINGS)
-    brokers = BROKERS
-    for marker in reversed(list(request.node.iter_markers("headrace"))):
-        unknown = set(marker.kwargs) - {"settings", "brokers"}
-        if marker.args or unknown:
-            raise pytest.UsageError("The headrace marker takes settings={...} and brokers=N, nothing else.")
-        settings |= marker.kwargs.get("settings", {})
-        brokers = marker.kwargs.get("brokers", brokers)
-    return settings, brokers
+class _Marked:
+    """What the `headrace` markers of the test, its class and its module say; the nearest wins."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self.settings: dict[str, object] = dict(SETTINGS)
+        self.login: dict[str, str] = {}
+        self.brokers = BROKERS
+        for marker in reversed(list(request.node.iter_markers("headrace"))):
+            unknown = set(marker.kwargs) - {"settings", "brokers", "login"}
+            if marker.args or unknown:
+                raise pytest.UsageError(
+                    "The headrace marker takes settings={...}, brokers=N and login={...}, nothing else."
+                )
+            self.settings |= marker.kwargs.get("settings", {})
+            self.login |= marker.kwargs.get("login", {})
+            self.brokers = marker.kwargs.get("brokers", self.brokers)

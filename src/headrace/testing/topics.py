@@ -7,6 +7,8 @@ import time
 import uuid
 from collections.abc import Mapping
 
+from headrace.link.blocking import Connection
+from headrace.link.settings import KafkaSettings
 from headrace.testing.wire import WireClient
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -27,11 +29,13 @@ def create_topic(
     partitions: int = 1,
     replication_factor: int = -1,
     config: Mapping[str, object] | None = None,
+    login: Mapping[str, str] | None = None,
 ) -> None:
-    """Returns when every partition has a leader. ValueError says why the broker refused."""
+    """Returns when every partition has a leader. ValueError says why the broker refused. `login` holds a client's settings of TLS and
+    SASL."""
     settings = [CreatableTopicConfig(key, str(value)) for key, value in (config or {}).items()]
     topic = CreatableTopic(name, partitions, replication_factor, configs=settings)
-    with WireClient(bootstrap.partition(",")[0]) as client:
+    with _connect(bootstrap.partition(",")[0], login or {}) as client:
         result = client.call(CreateTopicsRequest([topic], timeout_ms=30_000), _CREATE).topics[0]
         if result.error_code:
             why = result.error_message or ErrorCode(result.error_code).name
@@ -43,7 +47,16 @@ def create_topic(
             time.sleep(0.01)
 
 
-def _has_leaders(client: WireClient, name: str, partitions: int) -> bool:
+def _connect(address: str, login: Mapping[str, str]) -> WireClient | Connection:
+    if not login:
+        return WireClient(address)
+    host, _, port = address.rpartition(":")
+    return Connection(
+        host, int(port), KafkaSettings.of({**login, "bootstrap.servers": address}, "a test's topics")
+    )
+
+
+def _has_leaders(client: WireClient | Connection, name: str, partitions: int) -> bool:
     reply = client.call(MetadataRequest([MetadataRequestTopic(name=name)]), _METADATA)
     assert isinstance(reply, MetadataResponse)
     topic = reply.topics[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import ssl
 import stat
 import subprocess
@@ -141,6 +142,31 @@ def test_two_commands_make_an_encrypted_broker_with_logins(tmp_path, start):
         "conf/admin.properties",
     )
     assert (code, out) == (0, "Created topic orders.\n"), err
+    _try_an_application(tmp_path)
     broker.terminate()
     broker.wait(60)
     assert "without effect" not in broker.stderr.read(), "every setting that init writes acts"
+
+
+def _try_an_application(home):
+    """What docs/security.md goes on with: a user with the permissions of one topic, and of a group only for a group."""
+    there, admin = ("-b", "127.0.0.1:19192"), ("--command-config", "conf/admin.properties")
+    assert (
+        run(home, "users", "add", "app", "--password-file", "-", *there, *admin, stdin="pass word\n")[0] == 0
+    )
+    assert run(home, "acls", "add", "app", "read,write", "topic:orders", *there, *admin)[0] == 0
+    code, out, _ = run(home, "acls", "explain", "app", "delete", "topic:orders", *there, *admin)
+    assert (code, out) == (1, "No: the resource has ACLs, and none of them allows it.\n")
+    settings = (home / "conf/admin.properties").read_text()
+    (home / "conf/app.properties").write_text(
+        re.sub("username=.*", 'username="app" password="pass word";', settings)
+    )
+    app = (*there, "--command-config", "conf/app.properties")
+    assert run(home, "produce", "orders", *app, stdin="hello\n")[0] == 0
+    read = ("consume", "orders", "--from-beginning", "--max", "1", *app)
+    assert run(home, *read)[:2] == (0, "hello\n")
+    code, _, err = run(home, *read, "--group", "app")
+    assert code == 1
+    assert "User:app has no permission for DESCRIBE on group app." in err
+    assert run(home, "acls", "add", "app", "read", "group:app", *there, *admin)[0] == 0
+    assert run(home, *read, "--group", "app")[:2] == (0, "hello\n")

@@ -84,6 +84,39 @@ def test_a_certificate_that_has_expired(broker, certificates, log):
     until(lambda: "the client's certificate has expired: renew it, or check the clocks" in log.text)
 
 
+def test_a_certificate_that_expires_while_its_connection_is_open(broker, certificates, log):
+    """As in Kafka, the connection goes on, and the next one is refused."""
+    for lifetime in (4, 16, 64):  # A slow machine may need more than a few seconds to connect.
+        ends = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=lifetime)
+        context = client(certificates, certificates.issue("brief", not_after=ends))
+        plain = socket.create_connection(("localhost", broker.port))
+        secure = context.wrap_socket(plain, server_hostname="localhost")
+        if served(secure):
+            break
+    with secure:
+        until(lambda: not connects(broker, context), "the certificate has expired")
+        until(lambda: "the client's certificate has expired" in log.text)
+        assert served(secure)
+
+
+def served(secure):
+    """Whether a request is answered."""
+    try:
+        secure.sendall(bytes.fromhex("0000000a00120000000000010000"))
+        length = secure.recv(4)
+        return bool(length) and bool(secure.recv(int.from_bytes(length)))
+    except (ssl.SSLError, ConnectionError):
+        return False
+
+
+def connects(broker, context):
+    with (
+        socket.create_connection(("localhost", broker.port)) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as secure,
+    ):
+        return served(secure)
+
+
 def test_a_certificate_that_is_not_valid_yet(broker, certificates, log):
     refused(broker, client(certificates, certificates.issue("early", not_before=days(5), not_after=days(9))))
     until(lambda: "the client's certificate is not valid yet: check the clocks of both machines" in log.text)

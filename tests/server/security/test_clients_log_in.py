@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from headrace.client import Admin, BrokerError
 from headrace.link.blocking import Connection
 from headrace.link.settings import KafkaSettings
 from headrace.testing.topics import unique_name
@@ -126,6 +127,15 @@ def test_librdkafka_is_told_that_its_password_is_wrong(secured):
         admin.list_topics(timeout=10)
     admin.poll(10)
     assert KafkaError._AUTHENTICATION in [error.code() for error in errors]
+
+
+def test_our_admin_client_is_told_at_once_that_its_password_is_wrong(secured):
+    given = rdkafka(secured, "SCRAM-SHA-512", password="wrong")
+    # As long as the test may take: only being told can end the call.
+    with Admin(given, default_api_timeout_ms=600_000) as admin, pytest.raises(BrokerError) as caught:
+        admin.create_topic("t")
+    assert "creating topic t failed: " in str(caught.value)
+    assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in str(caught.value)
 
 
 def test_kafka_python_is_told_that_its_password_is_wrong(secured):

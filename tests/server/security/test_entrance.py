@@ -4,6 +4,8 @@ import asyncio
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import uvloop
@@ -147,23 +149,58 @@ def test_sessions_are_resumed(certificates, tmp_path):
                     session = secure.session
 
 
-def test_a_resumed_session_keeps_its_principal(certificates, alice, tmp_path):
-    with BrokerThread(tmp_path, certificates.listener(ssl_client_auth="required")) as broker:
-        context = ssl.create_default_context(cafile=certificates.ca)
-        context.load_cert_chain(alice)
-        session = None
-        for resumed in (False, True):
-            with (
-                socket.create_connection(("localhost", broker.port)) as plain,
-                context.wrap_socket(plain, server_hostname="localhost", session=session) as secure,
-            ):
-                secure.sendall(bytes.fromhex("0000000a00120000000000010000"))
-                assert secure.recv(4)
-                assert secure.session_reused is resumed
-                session = secure.session
-                (found,) = principals(broker)
-                assert found.startswith("User:CN=alice,")
-            until(lambda: not broker.node.acceptors.connections)
+@contextmanager
+def resuming(broker, context, session=None):
+    """A connection that ends as it should: OpenSSL does not resume a session that did not."""
+    with (
+        socket.create_connection(("localhost", broker.port)) as plain,
+        context.wrap_socket(plain, server_hostname="localhost", session=session) as secure,
+    ):
+        yield secure
+        with suppress(OSError):
+            secure.unwrap()
+
+
+def enter(broker, context, session=None):
+    """Whether the broker served a connection, the session it ended with and whether that was resumed."""
+    with resuming(broker, context, session) as secure:
+        secure.sendall(bytes.fromhex("0000000a00120000000000010000"))
+        return bool(secure.recv(1000)), secure.session, secure.session_reused
+
+
+def with_certificate(certificates, path, version):
+    context = ssl.create_default_context(cafile=certificates.ca)
+    context.minimum_version = context.maximum_version = version
+    context.load_cert_chain(path)
+    return context
+
+
+def test_a_resumed_session_keeps_its_principal_and_ends_with_its_certificate(certificates, tmp_path, caplog):
+    """TLS 1.2 resumes what the broker remembers, with no ticket."""
+    ends = datetime.now(UTC) + timedelta(days=1)
+    ada = certificates.issue("ada", not_after=ends)
+    settings = certificates.listener(ssl_client_auth="required", connections_max_idle_ms=10**9)
+    with BrokerThread(tmp_path, settings) as broker:
+        context = with_certificate(certificates, ada, ssl.TLSVersion.TLSv1_2)
+        _, session, _ = enter(broker, context)
+        until(lambda: not broker.node.acceptors.connections)
+        with resuming(broker, context, session) as secure:
+            until(lambda: any(each.startswith("User:CN=ada,") for each in principals(broker)))
+            assert secure.session_reused
+            broker.clock.advance(2 * 24 * 3600)
+        assert enter(broker, context, session)[::2] == (False, True)
+        until(lambda: "the client's certificate has expired: renew it" in caplog.text)
+        # A session for the renewed certificate is another one.
+        certificates.issue("ada")
+        assert enter(broker, with_certificate(certificates, ada, ssl.TLSVersion.TLSv1_2))[0]
+
+
+def test_a_listener_that_asks_for_certificates_gives_no_tickets(certificates, alice, tmp_path):
+    """With TLS 1.3 every connection shows its certificate, which OpenSSL then looks at as a whole chain."""
+    with BrokerThread(tmp_path, certificates.listener(ssl_client_auth="requested")) as broker:
+        context = with_certificate(certificates, alice, ssl.TLSVersion.TLSv1_3)
+        _, session, _ = enter(broker, context)
+        assert enter(broker, context, session)[::2] == (True, False)
 
 
 class Broken:

@@ -26,12 +26,14 @@ def batches(
     most: int | None = None,
     idle_timeout: float | None = None,
     ends: set[tuple[str, int]] | None = None,
+    in_group: bool = True,
 ) -> Iterator[list[Message]]:
     """Batches of records, as they come.
 
     Stops after `most` records, after `idle_timeout` seconds without one, or when every partition of `ends` has
     been read to its end (the consumer must have enable.partition.eof). Yields empty batches while it waits, so
-    that the caller can do other work.
+    that the caller can do other work. librdkafka looks for a coordinator even where no group is joined: that this is not
+    permitted then matters to nobody, unless `in_group`.
     """
     left = most
     waiting_since = time.monotonic()
@@ -47,6 +49,8 @@ def batches(
             elif error.code() == KafkaError._PARTITION_EOF:
                 if ends is not None:
                     ends.discard((message.topic() or "", message.partition() or 0))
+            elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not in_group:
+                continue
             elif not _is_passing(error):
                 raise Refused.of(error)
         if records:

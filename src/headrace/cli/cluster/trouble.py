@@ -72,7 +72,9 @@ class Trouble:
         """No broker refused, and none answered in this time."""
         cause = self.cause_in_brackets()
         if not cause and _is_listening(self._bootstrap):
-            cause = " (something listens there; it hangs, or it is no broker)"
+            cause = (
+                " (something listens there; it hangs, it expects TLS (security.protocol), or it is no broker)"
+            )
         return Failure(
             f"No broker answered at {self._bootstrap} within {seconds:.0f} s{cause}; check {self._names.servers} and that the "
             "broker runs.",

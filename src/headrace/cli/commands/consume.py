@@ -157,7 +157,10 @@ def _print(cluster: Cluster, wanted: Wanted, show: Callable[[Message], bytes]) -
             feed.start(consumer, there, wanted.position, wanted.timestamp)
         ends = set(there) if wanted.until_end and wanted.group is None else None
         out = sys.stdout.buffer
-        for batch in feed.batches(consumer, most=wanted.most, idle_timeout=idle, ends=ends):
+        in_group = wanted.group is not None
+        for batch in feed.batches(
+            consumer, most=wanted.most, idle_timeout=idle, ends=ends, in_group=in_group
+        ):
             if batch:
                 out.write(b"".join(map(show, batch)))
                 out.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
-from headrace.server.api.mutations import QUOTA_EXCEEDED, created, within_quota
+from headrace.server.api.mutations import QUOTA_EXCEEDED, MutationCount, created
 from headrace.server.cluster.decisions import create_topics
 from headrace.server.cluster.topics import CreatedTopic
 from headrace.server.config.describe import describe_topic
@@ -30,9 +30,8 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
         request.topics, denied = context.split(
             Operation.CREATE, TOPIC, request.topics, lambda topic: topic.name
         )
-    request.topics, beyond = within_quota(context, request.topics, created, strict_since=6)
     response = CreateTopicsResponse()
-    if request.topics or not (denied or beyond):
+    if request.topics or not denied:
         response = await _create(context, request)
     for result in response.topics:
         if not result.error_code and not context.may(
@@ -45,12 +44,6 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
         )
         for topic in denied
     ]
-    response.topics += [
-        CreatableTopicResult(
-            topic.name, error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED, error_message=QUOTA_EXCEEDED
-        )
-        for topic in beyond
-    ]
     return response
 
 
@@ -62,11 +55,18 @@ def _hide_configs(result: CreatableTopicResult) -> None:
 
 @to_controller
 async def _create(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    try:
-        created = await context.engines.cluster.decide(create_topics(request.topics), request.validate_only)
-    except KafkaError as error:
-        created = [CreatedTopic(topic.name, error) for topic in request.topics]
-    return CreateTopicsResponse(topics=[_result(context, topic) for topic in created])
+    count = MutationCount(context, strict_since=6)
+    topics, beyond = count.split(request.topics, created)
+    made: list[CreatedTopic] = []
+    if topics or not beyond:
+        try:
+            made = await context.engines.cluster.decide(create_topics(topics), request.validate_only)
+        except KafkaError as error:
+            made = [CreatedTopic(topic.name, error) for topic in topics]
+    exceeded = KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, QUOTA_EXCEEDED)
+    made += [CreatedTopic(topic.name, exceeded) for topic in beyond]
+    results = [_result(context, topic) for topic in made]
+    return CreateTopicsResponse(count.throttle_time_ms(), results)
 
 
 def _result(context: Context, created: CreatedTopic) -> CreatableTopicResult:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import to_controller
-from headrace.server.api.mutations import QUOTA_EXCEEDED, deleted, within_quota
+from headrace.server.api.mutations import QUOTA_EXCEEDED, MutationCount, deleted
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.outcome import Outcome
 from headrace.server.cluster.topics import delete_topics
@@ -27,7 +27,7 @@ UNKNOWN_ID = "This server does not host this topic ID."
 
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     if not context.engines.guarded or context.may_on_cluster(Operation.DELETE, asked_for=False):
-        return await _delete_within_quota(context, request)
+        return await _delete(context, request)
     denied: list[DeletableTopicResult] = []
     allowed: list[DeleteTopicState] = []
     for state in _requested(context, request):
@@ -39,23 +39,8 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
     response = DeleteTopicsResponse()
     if allowed or not denied:
         _put(request, allowed)
-        response = await _delete_within_quota(context, request)
-    response.responses += denied
-    return response
-
-
-async def _delete_within_quota(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    kept, beyond = within_quota(context, _requested(context, request), deleted, strict_since=5)
-    if not beyond:
-        return await _delete(context, request)
-    response = DeleteTopicsResponse()
-    if kept:
-        _put(request, kept)
         response = await _delete(context, request)
-    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    response.responses += [
-        DeletableTopicResult(state.name, state.topic_id, code, QUOTA_EXCEEDED) for state in beyond
-    ]
+    response.responses += denied
     return response
 
 
@@ -85,16 +70,23 @@ def _refusal(context: Context, state: DeleteTopicState) -> DeletableTopicResult 
 
 @to_controller
 async def _delete(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    asked = _requested(context, request)
-    try:
-        _check_enabled(context)
-        results = await context.engines.cluster.decide(lambda now: _decide(now.image, asked))
-    except KafkaError as error:
-        results = [
-            DeletableTopicResult(state.name, state.topic_id, error.code, error.message or None)
-            for state in asked
-        ]
-    return DeleteTopicsResponse(responses=results)
+    count = MutationCount(context, strict_since=5)
+    asked, beyond = count.split(_requested(context, request), deleted)
+    results: list[DeletableTopicResult] = []
+    if asked or not beyond:
+        try:
+            _check_enabled(context)
+            results = await context.engines.cluster.decide(lambda now: _decide(now.image, asked))
+        except KafkaError as error:
+            results = [
+                DeletableTopicResult(state.name, state.topic_id, error.code, error.message or None)
+                for state in asked
+            ]
+    results += [
+        DeletableTopicResult(state.name, state.topic_id, ErrorCode.THROTTLING_QUOTA_EXCEEDED, QUOTA_EXCEEDED)
+        for state in beyond
+    ]
+    return DeleteTopicsResponse(count.throttle_time_ms(), results)
 
 
 def _decide(image: MetadataImage, asked: list[DeleteTopicState]) -> Outcome[list[DeletableTopicResult]]:

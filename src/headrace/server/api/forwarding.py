@@ -1,7 +1,8 @@
 """Requests that belong to the controller: any broker takes them and passes them on.
 
 A request that was passed on is not passed on again. When the controller cannot be reached, the broker answers NOT_CONTROLLER
-itself, and the client looks for the controller.
+itself, and the client looks for the controller. It goes on in the name of the client, whose quota the controller counts; how long the
+client has to wait for that comes back with the reply.
 
 The broker that takes a request asks for the client's permissions. The controller trusts a request that was passed on only if it
 came in by the brokers' own listener from a principal that may do what brokers do (CLUSTER_ACTION, as Kafka asks of an Envelope):
@@ -15,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
 from headrace.server.api.context import Context
+from headrace.server.cluster.passed_on import Client, client_of
 from headrace.server.cluster.peers import CLIENT_ID
 from headrace.server.security.operations import Operation
 from headrace.wire.errors import KafkaError
@@ -31,12 +33,28 @@ def to_controller(
     async def forwarding(context: Context, request: Q) -> R:
         if must_forward(context):
             try:
-                return cast(R, await context.engines.cluster.ask_controller(request, context.version))
+                reply = await context.engines.cluster.ask_controller(
+                    request, context.version, asking_client(context)
+                )
+                return _throttled(context, cast(R, reply))
             except KafkaError:
                 pass
-        return await handle(context, request)
+        return _throttled(context, await handle(context, request))
 
     return forwarding
+
+
+def _throttled(context: Context, response: R) -> R:
+    if context.meter is not None and (wait := getattr(response, "throttle_time_ms", 0)):
+        context.meter.must_wait(wait)
+    return response
+
+
+def asking_client(context: Context) -> Client | None:
+    """Whose request it is; None when a broker asks for itself."""
+    if context.passed_on:
+        return client_of(context.client_id or "")
+    return Client(context.principal.partition(":")[2], context.client_id or "")
 
 
 def must_forward(context: Context) -> bool:

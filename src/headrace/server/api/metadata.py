@@ -15,7 +15,8 @@ import struct
 import uuid
 
 from headrace.server.api.context import Context
-from headrace.server.api.mutations import created, within_quota
+from headrace.server.api.forwarding import asking_client
+from headrace.server.api.mutations import MutationCount, created
 from headrace.server.cluster.image import MetadataImage, Topic
 from headrace.server.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.server.cluster.topics import check_topic_name
@@ -94,8 +95,9 @@ async def _create(context: Context, request: MetadataRequest, names: list[str]) 
         if not wanted:
             return errors
     # Without a reply of its own to tell it, a client beyond its quota finds that the topics do not exist yet.
-    specs, _ = within_quota(context, [CreatableTopic(name, -1, -1) for name in wanted], created, waits=False)
-    return errors | await engines.auto_topic_creation.create([spec.name for spec in specs])
+    specs, _ = MutationCount(context).split([CreatableTopic(name, -1, -1) for name in wanted], created)
+    names = [spec.name for spec in specs]
+    return errors | await engines.auto_topic_creation.create(names, asking_client(context))
 
 
 def _absent(name: str, code: ErrorCode) -> MetadataResponseTopic:

@@ -1,8 +1,8 @@
 """Requests that create and delete partitions, against the quota controller_mutation_rate of their client.
 
-The broker that takes the request counts: it knows the client. It works out from its own metadata how many partitions each
-topic takes; a topic that the controller would refuse anyway takes none. From the version on in which a client understands
-THROTTLING_QUOTA_EXCEEDED, topics beyond the quota are refused; an older client gets them and has to wait.
+The controller counts, for whichever broker took the request and passed it on, so that a client gains nothing by asking several. From
+the version on in which a client understands THROTTLING_QUOTA_EXCEEDED, topics beyond the quota are refused; an older client gets
+them and has to wait. A topic that would be refused anyway takes nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from headrace.server.api.context import Context
+from headrace.server.api.forwarding import asking_client
+from headrace.server.cluster.passed_on import Client
 from headrace.server.cluster.topics import create_partitions, create_topics
 from headrace.wire.messages.create_partitions import CreatePartitionsTopic
 from headrace.wire.messages.create_topics import CreatableTopic
@@ -21,26 +23,47 @@ T = TypeVar("T")
 QUOTA_EXCEEDED = "The throttling quota has been exceeded."
 
 
-def within_quota(
-    context: Context,
-    topics: list[T],
-    partitions: Callable[[Context, Sequence[T]], list[int]],
-    *,
-    strict_since: int = 0,
-    waits: bool = True,
-) -> tuple[list[T], list[T]]:
-    """The topics to go on with, and those beyond the quota. `partitions` tells how many each creates or deletes; the client
-    does not have to wait unless it `waits`."""
-    meter = context.meter
-    if meter is None or not meter.limits_mutations:
-        return topics, []
-    strict = context.version >= strict_since
-    kept: list[T] = []
-    refused: list[T] = []
-    for topic, count in zip(topics, partitions(context, topics), strict=True):
-        beyond = count > 0 and meter.mutates(count, strict, waits) > 0
-        (refused if beyond and strict else kept).append(topic)
-    return kept, refused
+class MutationCount:
+    """What one request takes of its client's quota."""
+
+    __slots__ = ("_client", "_context", "_quotas", "_strict", "_told", "_wait")
+
+    def __init__(self, context: Context, strict_since: int = 0) -> None:
+        client, engines = asking_client(context), context.engines
+        limited = client is not None and engines.quotas.mutations.limits(*client)
+        self._context = context
+        self._client = client if limited and engines.cluster.is_controller else None
+        self._quotas = engines.quotas
+        self._strict = context.version >= strict_since
+        self._wait = self._told = 0
+
+    def split(
+        self, topics: list[T], partitions: Callable[[Context, Sequence[T]], list[int]]
+    ) -> tuple[list[T], list[T]]:
+        """The topics to go on with, and those beyond the quota; `partitions` tells how many of each are about to change."""
+        if self._client is None:
+            return topics, []
+        kept: list[T] = []
+        beyond: list[T] = []
+        for topic, count in zip(topics, partitions(self._context, topics), strict=True):
+            overdrawn = count > 0 and self._take(self._client, count)
+            (beyond if overdrawn and self._strict else kept).append(topic)
+        return kept, beyond
+
+    def _take(self, client: Client, count: int) -> bool:
+        mutations, now = self._quotas.mutations, self._now()
+        take = mutations.take_if_allowed if self._strict else mutations.take
+        wait = take(*client, count, now)
+        if wait:
+            self._wait, self._told = wait, now
+        return wait > 0
+
+    def throttle_time_ms(self) -> int:
+        """How long the client has to wait from now on."""
+        return max(self._wait - (self._now() - self._told), 0) if self._wait else 0
+
+    def _now(self) -> int:
+        return int(self._quotas.monotonic() * 1000)
 
 
 def created(context: Context, topics: Sequence[CreatableTopic]) -> list[int]:

@@ -9,6 +9,7 @@ from headrace.clock import Clock
 from headrace.server.cluster.decisions import create_topics
 from headrace.server.cluster.internal_topics import INTERNAL_TOPICS, internal_topic
 from headrace.server.cluster.node import ClusterNode
+from headrace.server.cluster.passed_on import Client
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
@@ -16,6 +17,11 @@ CREATE_TOPICS_VERSION = 7
 
 PATIENCE = 2.0
 """Seconds to wait for a creation; after that the client gets LEADER_NOT_AVAILABLE and retries."""
+
+_AS_METADATA_SAYS = {
+    ErrorCode.NOT_CONTROLLER: ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}
 
 
 class AutoTopicCreation:
@@ -25,15 +31,16 @@ class AutoTopicCreation:
         self._creations: dict[tuple[str, ...], tuple[asyncio.Task[dict[str, ErrorCode]], float]] = {}
         """Creations under way, each with the time until which requests wait for it."""
 
-    async def create(self, names: Sequence[str]) -> dict[str, ErrorCode]:
-        """Create topics; returns an error for each one that could not be created.
+    async def create(self, names: Sequence[str], client: Client | None = None) -> dict[str, ErrorCode]:
+        """Create topics; returns an error for each one that could not be created. A controller on another broker counts them against
+        the quota of the `client`.
 
         A client's other requests queue behind this one, so it does not wait long for a store that is away. The creation goes on, and
         retries that arrive meanwhile join it.
         """
         clock, wanted = self._clock, tuple(dict.fromkeys(names))
         if wanted not in self._creations:
-            task = asyncio.get_running_loop().create_task(self._create(wanted))
+            task = asyncio.get_running_loop().create_task(self._create(wanted, client))
             self._creations[wanted] = (task, clock.monotonic() + PATIENCE)
             task.add_done_callback(lambda _: self._creations.pop(wanted, None))
         task, deadline = self._creations[wanted]
@@ -42,7 +49,7 @@ class AutoTopicCreation:
         except TimeoutError:
             return dict.fromkeys(wanted, ErrorCode.LEADER_NOT_AVAILABLE)
 
-    async def _create(self, names: Sequence[str]) -> dict[str, ErrorCode]:
+    async def _create(self, names: Sequence[str], client: Client | None) -> dict[str, ErrorCode]:
         cluster = self._cluster
         specs = [
             internal_topic(name, cluster.config, cluster.standalone)
@@ -55,13 +62,14 @@ class AutoTopicCreation:
                 created = await cluster.decide(create_topics(specs))
                 failed = {each.name: each.error.code for each in created if each.error}
             else:
-                reply = await cluster.ask_controller(CreateTopicsRequest(specs), CREATE_TOPICS_VERSION)
+                request = CreateTopicsRequest(specs)
+                reply = await cluster.ask_controller(request, CREATE_TOPICS_VERSION, client)
                 failed = {each.name: ErrorCode(each.error_code) for each in reply.topics if each.error_code}
         except KafkaError:
             # The controller is about to change; the client retries.
             return dict.fromkeys(names, ErrorCode.LEADER_NOT_AVAILABLE)
         return {
-            name: ErrorCode.LEADER_NOT_AVAILABLE if code is ErrorCode.NOT_CONTROLLER else code
+            name: _AS_METADATA_SAYS.get(code, code)
             for name, code in failed.items()
             if code is not ErrorCode.TOPIC_ALREADY_EXISTS
         }

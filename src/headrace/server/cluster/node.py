@@ -18,6 +18,7 @@ from headrace.server.cluster.controller import Controller
 from headrace.server.cluster.controller_election import elect, resign
 from headrace.server.cluster.differences import apply_changes, changes_between
 from headrace.server.cluster.image import MetadataImage
+from headrace.server.cluster.passed_on import Client
 from headrace.server.cluster.registrar import Registrar
 from headrace.server.cluster.registration import Registration
 from headrace.server.cluster.sequence import load, prepare_paths, read_from, read_head
@@ -51,7 +52,9 @@ CATCH_UP_SECONDS = 5.0
 class CallBroker(Protocol):
     """Sends a request to another broker; raises ConnectionError when there is no reply."""
 
-    async def __call__(self, broker_id: int, request: Request[R], version: int) -> R: ...
+    async def __call__(
+        self, broker_id: int, request: Request[R], version: int, client: Client | None = None
+    ) -> R: ...
 
 
 class ClusterNode:
@@ -199,8 +202,9 @@ class ClusterNode:
         await self.until_offset(controller.committed_offset)
         return result
 
-    async def ask_controller(self, request: Request[R], version: int) -> R:
-        """Send a request to the controller, which is another broker; returns once this broker's image has caught up.
+    async def ask_controller(self, request: Request[R], version: int, client: Client | None = None) -> R:
+        """Send a request to the controller, which is another broker; returns once this broker's image has caught up. `client` is
+        for whom it is passed on.
 
         NOT_CONTROLLER when there is none now, or it does not reply: the caller retries.
         """
@@ -209,7 +213,7 @@ class ClusterNode:
         if call is None or controller_id == self.broker_id or not self.image.alive(controller_id):
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "The cluster has no controller now; ask again.")
         try:
-            reply = await call(controller_id, request, version)
+            reply = await call(controller_id, request, version, client)
         except ConnectionError as error:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, f"The controller did not answer: {error}.") from None
         with contextlib.suppress(StoreError, TimeoutError):

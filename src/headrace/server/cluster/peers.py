@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
 from headrace.clock import Clock
 from headrace.link.aio import AsyncConnection
-from headrace.link.errors import BrokerUnavailable
+from headrace.link.errors import BrokerDistrusted, BrokerUnavailable
 from headrace.link.settings import KafkaSettings
 from headrace.server.cluster.image import MetadataImage
+from headrace.server.cluster.passed_on import Client, for_client
 from headrace.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
 
+log = logging.getLogger("headrace")
+
+REMIND_AFTER = 60.0
 CLIENT_ID = "headrace-broker"
 """The client id that brokers use among themselves, followed by `-` and the broker's id."""
 
@@ -41,6 +46,8 @@ class Peers:
         self._settings = settings
         self._connections: dict[int, AsyncConnection] = {}
         self._making: dict[int, asyncio.Task[AsyncConnection]] = {}
+        self._complaints: dict[int, tuple[str, float]] = {}
+        """What was last said of connecting to each broker in vain, and when."""
 
     async def connect(self, broker_id: int, receive_buffer: int = -1) -> AsyncConnection:
         """A new connection to the broker's current address; `receive_buffer` is its SO_RCVBUF unless negative."""
@@ -48,24 +55,49 @@ class Peers:
         endpoint = broker.endpoint(self._listener) if broker is not None and not broker.fenced else None
         if endpoint is None:
             raise BrokerUnavailable(f"broker {broker_id} is not alive")
-        return await AsyncConnection.connect(
-            endpoint.host,
-            endpoint.port,
-            self._client_id,
-            self._clock,
-            self._setup_timeout,
-            receive_buffer,
-            self._settings(),
-        )
+        try:
+            return await AsyncConnection.connect(
+                endpoint.host,
+                endpoint.port,
+                self._client_id,
+                self._clock,
+                self._setup_timeout,
+                receive_buffer,
+                self._settings(),
+            )
+        except BrokerDistrusted as error:
+            self._complain(broker_id, str(error).rstrip("."))
+            raise
+
+    def _complain(self, broker_id: int, trouble: str) -> None:
+        """Once a minute: the connection is tried again and again."""
+        said, when = self._complaints.get(broker_id, ("", 0.0))
+        now = self._clock.monotonic()
+        if trouble != said or now - when >= REMIND_AFTER:
+            self._complaints[broker_id] = trouble, now
+            log.warning(
+                "This broker cannot connect to broker %d: %s. Its own login, key store and trust store are those of listener %s.",
+                broker_id,
+                trouble,
+                self._listener,
+            )
 
     async def call(
-        self, broker_id: int, request: Request[R], version: int, timeout: float | None = None
+        self,
+        broker_id: int,
+        request: Request[R],
+        version: int,
+        timeout: float | None = None,
+        client: Client | None = None,
     ) -> R:
-        """Send a request over the shared connection, opening it if necessary. `timeout` defaults to `request_timeout`."""
+        """Send a request over the shared connection, opening it if necessary. `timeout` defaults to `request_timeout`; `client` is
+        for whom it is passed on."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.fresh:
             connection = await self._share(broker_id)
-        return await connection.call(request, version, self._request_timeout if timeout is None else timeout)
+        name = self._client_id if client is None else for_client(self._client_id, client)
+        wait = self._request_timeout if timeout is None else timeout
+        return await connection.call(request, version, wait, client_id=name)
 
     async def _share(self, broker_id: int) -> AsyncConnection:
         """Open the shared connection once for all concurrent callers; a caller that stops waiting does not affect the others."""

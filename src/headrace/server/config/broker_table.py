@@ -175,6 +175,8 @@ _REPLICATION_AND_CONTROLLER = [
     Setting("zookeeper.ssl.truststore.location", STRING, None, "The trust store for ZooKeeper's certificates.", None, MEDIUM),
     Setting("zookeeper.ssl.truststore.password", PASSWORD, None, "Its password.", None, MEDIUM),
     Setting("zookeeper.ssl.truststore.type", STRING, None, "Its kind, PEM or PKCS12; otherwise seen from the file.", None, MEDIUM),
+    Setting("zookeeper.ssl.crl.enable", BOOLEAN, False, "Whether to look for ZooKeeper's certificate in revocation lists; not offered.", None, LOW),
+    Setting("zookeeper.ssl.ocsp.enable", BOOLEAN, False, "Whether to ask its authority about ZooKeeper's certificate; not offered.", None, LOW),
     Setting("zookeeper.ssl.endpoint.identification.algorithm", STRING, "HTTPS", "Whether ZooKeeper's certificate must name its host; empty for no.", None, LOW),
 ]
 
@@ -265,6 +267,8 @@ _SECURITY = [
     Setting("ssl.endpoint.identification.algorithm", STRING, "https", "How a server's name is checked; empty for not at all.", None, LOW, BROKER),
     Setting("principal.builder.class", CLASS, None, "A Python class that decides who a connection belongs to, such as my.module.MyBuilder; without it, the login's name or the certificate's.", None, LOW),
     Setting("ssl.principal.mapping.rules", STRING, "DEFAULT", "How a certificate's name becomes a principal.", None, LOW),
+    Setting("ssl.allow.dn.changes", BOOLEAN, False, "Whether a certificate that replaces another while the broker runs may have another distinguished name.", None, LOW),
+    Setting("ssl.allow.san.changes", BOOLEAN, False, "Whether a certificate that replaces another while the broker runs may lack some of its subject alternative names.", None, LOW),
     Setting("ssl.keystore.type", STRING, "JKS", "The kind of key store, PEM or PKCS12.", None, MEDIUM, BROKER),
     Setting("ssl.keystore.location", STRING, None, "The key store's file.", None, MEDIUM, BROKER),
     Setting("ssl.keystore.password", PASSWORD, None, "The key store's password.", None, MEDIUM, BROKER),

@@ -106,6 +106,8 @@ class Refusal:
     why: str
 
 
+_NOT_REVOKED = "whether a certificate was revoked is not checked; remove the setting, and replace the authority of one that was."
+
 REFUSED: Mapping[str, Refusal] = {
     "remote.log.storage.system.enable": Refusal(
         ("false",), f"{NO_REMOTE}; remove the setting and keep all segments on local disks."
@@ -113,6 +115,8 @@ REFUSED: Mapping[str, Refusal] = {
     "transaction.two.phase.commit.enable": Refusal(
         ("false",), "two-phase commit is not offered; remove the setting."
     ),
+    "zookeeper.ssl.crl.enable": Refusal(("false",), _NOT_REVOKED),
+    "zookeeper.ssl.ocsp.enable": Refusal(("false",), _NOT_REVOKED),
 }
 
 REFUSED_IN_TOPICS: Mapping[str, Refusal] = {

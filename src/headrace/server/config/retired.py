@@ -22,9 +22,8 @@ _PURGATORY = "has no effect: a waiting request leaves every list when it ends, s
 _REMOTE = "has no effect: Headrace has no remote (tiered) storage"
 _PLUGIN = "has no effect: Headrace loads no Java classes"
 _METRICS = "has no effect: the broker has no metrics yet"
-_NEW_NAMES = "has no effect: a certificate that replaces another may have other names"
 _DIRECTORIES = "has no effect: replicas are not moved between directories"
-_OAUTH = "has no effect: Headrace offers no OAuth"
+_OAUTH = "has no effect: Headrace reads and fetches OAuth tokens in one way, which this does not change"
 _MIGRATION = "has no effect: there is nothing to migrate between ZooKeeper and KRaft here"
 _FORMAT = "was removed in Kafka 4.0: record batches are always stored in format v2"
 _SHARE = "has no effect: share groups are not offered"
@@ -101,8 +100,6 @@ _REMARKS: Mapping[str, str] = {
     "ssl.keymanager.algorithm": _PLUGIN,
     "ssl.trustmanager.algorithm": _PLUGIN,
     "ssl.secure.random.implementation": _PLUGIN,
-    "ssl.allow.dn.changes": _NEW_NAMES,
-    "ssl.allow.san.changes": _NEW_NAMES,
     "metric.reporters": _METRICS,
     "metrics.num.samples": _METRICS,
     "metrics.recording.level": _METRICS,

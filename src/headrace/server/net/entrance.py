@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 from typing import Protocol
 
 from headrace.clock import Clock, Timer
@@ -10,7 +11,7 @@ from headrace.link.tls_stream import TlsState, TlsStream
 from headrace.server.config.listeners import Listener
 from headrace.server.net.connection import Connection
 from headrace.server.net.gate import Gate
-from headrace.server.net.handshake_failures import why_failed
+from headrace.server.net.handshake_failures import why_failed, why_resumed_too_late
 from headrace.server.net.refusals import Refusals
 from headrace.server.security.principal_builder import AuthenticationContext, PrincipalBuilder, principal_of
 from headrace.server.security.server_tls import ListenerTls
@@ -86,11 +87,16 @@ class Entrance:
         return principal_of(self._principals, context)
 
     def secured(self, connection: Connection, stream: TlsStream, tls: ListenerTls) -> None:
+        certificate = stream.ssl.getpeercert(binary_form=True)
         complaint = tls.versions.complaint(stream.ssl)
+        if complaint is None and certificate is not None and stream.ssl.session_reused:
+            complaint = why_resumed_too_late(
+                certificate, datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+            )
         if complaint is not None:
             self.refuse(connection, complaint)
             return
-        connection.peer_certificate = stream.ssl.getpeercert(binary_form=True)
+        connection.peer_certificate = certificate
         self._identify(connection)
 
     def refuse(self, connection: Connection, sentence: str) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ssl
+from datetime import datetime
 
 from headrace.server.config.listeners import Listener
+from headrace.server.security.distinguished_names import validity_of
 from headrace.server.security.server_tls import ListenerTls
 
 _HANDSHAKE_RECORD = 0x16
+_EXPIRED = 10
 
 _TRUST = "sign it by an authority in ssl.truststore.location, or add its authority there"
 _VERIFY_CODES = {
     9: "is not valid yet: check the clocks of both machines, then the certificate's dates",
-    10: "has expired: renew it, or check the clocks of both machines",
+    _EXPIRED: "has expired: renew it, or check the clocks of both machines",
     18: f"is self-signed and not trusted: {_TRUST}",
     19: f"ends at a self-signed authority that is not trusted: {_TRUST}",
     20: f"is signed by an authority that is not trusted: {_TRUST}",
@@ -31,6 +34,13 @@ _ALERTS = {
     "TLSV1_ALERT_PROTOCOL_VERSION": "the client wants another version of TLS than ssl.enabled.protocols allows here",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "the client found no TLS parameters in common; compare ssl.enabled.protocols and ssl.cipher.suites of both sides",
 }
+_OF_THE_CLIENT = "the client's certificate {}"
+
+
+def why_resumed_too_late(certificate: bytes, now: datetime) -> str | None:
+    """None while the certificate of a resumed session is valid. OpenSSL looks at its dates only when it makes a session."""
+    _, end = validity_of(certificate)
+    return _OF_THE_CLIENT.format(_VERIFY_CODES[_EXPIRED]) if now >= end else None
 
 
 def why_failed(error: BaseException, first_bytes: bytes, tls: ListenerTls, listener: Listener) -> str | None:
@@ -42,7 +52,7 @@ def why_failed(error: BaseException, first_bytes: bytes, tls: ListenerTls, liste
         )
     if isinstance(error, ssl.SSLCertVerificationError):
         what = _VERIFY_CODES.get(error.verify_code)
-        return f"the client's certificate {what or f'is not accepted: {error.verify_message}'}"
+        return _OF_THE_CLIENT.format(what or f"is not accepted: {error.verify_message}")
     if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError):
         return None
     reason = error.reason or ""

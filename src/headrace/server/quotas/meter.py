@@ -77,23 +77,9 @@ class Meter:
         fetch = self._current().fetch
         return INT_MAX if fetch is None else fetch.most_at_once
 
-    # For requests that create and delete partitions.
-
-    @property
-    def limits_mutations(self) -> bool:
-        return self._quotas.mutations.limits(self._allowance.user, self._allowance.client_id)
-
-    def mutates(self, partitions: int, strict: bool, waits: bool) -> int:
-        """Count partitions that are about to change; how long the client has to wait, and if strict, may not change them.
-
-        Unless it `waits`, the reply does not ask it to.
-        """
-        mutations, now = self._quotas.mutations, _ms(self._quotas.monotonic())
-        take = mutations.take_if_allowed if strict else mutations.take
-        wait = take(self._allowance.user, self._allowance.client_id, partitions, now)
-        if wait and waits:
-            self._mutation = wait, now
-        return wait
+    def must_wait(self, milliseconds: int) -> None:
+        """The controller says so, for the partitions that the request changed."""
+        self._mutation = milliseconds, _ms(self._quotas.monotonic())
 
     def _current(self) -> Allowance:
         """Quotas may have changed while the request waited."""

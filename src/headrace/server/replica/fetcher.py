@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from headrace.clock import Clock
 from headrace.link.aio import AsyncConnection
+from headrace.link.errors import BrokerDistrusted
 from headrace.server.cluster.peers import Peers
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.throttle import ReplicationThrottle
@@ -151,6 +152,8 @@ class ReplicaFetcher:
                         connection.close()
                         connection = await self._connect()
                     await self._fetch(connection)
+            except BrokerDistrusted:
+                pass  # Said by the peers, with the remedy.
             except OSError as error:
                 log.info("following broker %d: %s", self._leader_id, error)
             except Exception:

@@ -25,7 +25,7 @@ def record(
         logging.DEBUG if allowed else logging.INFO,
         "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s "
         "with resourceRefCount = %d based on rule %s",
-        principal,
+        _on_one_line(principal),
         "Allowed" if allowed else "Denied",
         operation.name,
         host,

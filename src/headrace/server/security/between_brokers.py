@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.link.errors import SettingsError
 from headrace.link.settings import KafkaSettings
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError, format_value
+from headrace.server.security.live_tls import TlsOfListener
 
 _TLS = (
     "ssl.keystore.location",
@@ -48,3 +51,14 @@ def between_brokers(config: BrokerConfig, client_id: str) -> KafkaSettings | Non
         return KafkaSettings.between_brokers(options, client_id)
     except SettingsError as error:
         raise ConfigError(f"Listener {name}, which brokers use among themselves: {error}") from None
+
+
+def with_the_key_of(listener: TlsOfListener | None, settings: KafkaSettings | None) -> KafkaSettings | None:
+    """The settings with the certificate that the listener shows now, so that a new one that it does not take is not shown to the
+    other brokers either."""
+    if listener is None or settings is None or settings.tls is None:
+        return settings
+    pair = listener.current.pair
+    text = f"{pair.key.decode()}\n{pair.chain.decode()}\n"
+    tls = replace(settings.tls, pair_text=text, key_password=pair.password)
+    return replace(settings, tls=tls)

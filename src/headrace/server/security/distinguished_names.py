@@ -1,4 +1,5 @@
-"""The name in a certificate, written as Java writes it (RFC 2253, last part first): `CN=alice,OU=Sales,O=Example`; and its dates.
+"""The names in a certificate and its dates. The subject is written as Java writes it (RFC 2253, last part first):
+`CN=alice,OU=Sales,O=Example`.
 
 Read from the DER bytes themselves: OpenSSL's own spelling differs from Java's in order, escapes and names of attributes, and ACLs
 hold what Kafka users know.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from ipaddress import ip_address
 
 _KEYWORDS = {
     "2.5.4.3": "CN",
@@ -23,7 +25,10 @@ _KEYWORDS = {
 _STRINGS = (12, 19, 20, 22, 27, 28, 30)
 """UTF8String, PrintableString, T61String, IA5String, GeneralString, UniversalString, BMPString: Java takes them all for UTF-8."""
 _ESCAPED = ',=+<>#;"\\'
-_SEQUENCE, _SET, _VERSION, _UTC_TIME = 0x30, 0x31, 0xA0, 0x17
+_SEQUENCE, _SET, _VERSION, _EXTENSIONS, _UTC_TIME = 0x30, 0x31, 0xA0, 0xA3, 0x17
+_ALTERNATIVE_NAMES = "2.5.29.17"
+_EMAIL, _DNS, _URI, _IP = 0x81, 0x82, 0x86, 0x87
+_TEXTS = {_EMAIL: "email", _DNS: "DNS", _URI: "URI"}
 
 
 class MalformedCertificate(ValueError):
@@ -32,26 +37,46 @@ class MalformedCertificate(ValueError):
 
 def subject_of(certificate: bytes) -> str:
     """The subject of a DER certificate; empty when it has none."""
-    _, subject = _validity_and_subject(certificate)
+    subject = _parts(certificate)[4][1]
     names = [_relative_name(value) for tag, value, _ in _elements(subject) if tag == _SET]
     return ",".join(reversed(names))
 
 
 def validity_of(certificate: bytes) -> tuple[datetime, datetime]:
     """From when and until when a DER certificate is valid."""
-    validity, _ = _validity_and_subject(certificate)
+    validity = _parts(certificate)[3][1]
     begin, end = (_time(tag, value) for tag, value, _ in list(_elements(validity))[:2])
     return begin, end
 
 
-def _validity_and_subject(certificate: bytes) -> tuple[bytes, bytes]:
+def alternative_names_of(certificate: bytes) -> tuple[str, ...]:
+    """The subject alternative names of a DER certificate: `DNS:localhost`, `IP:127.0.0.1`, …"""
+    for tag, value, _ in _parts(certificate)[5:]:
+        if tag == _EXTENSIONS:
+            for _, extension, _ in _elements(_content(value, _SEQUENCE)):
+                (_, oid, _), *_, (_, octets, _) = _elements(extension)
+                if _oid(oid) == _ALTERNATIVE_NAMES:
+                    names = _elements(_content(octets, _SEQUENCE))
+                    return tuple(_alternative_name(tag, name) for tag, name, _ in names)
+    return ()
+
+
+def _alternative_name(tag: int, value: bytes) -> str:
+    if tag in _TEXTS:
+        return f"{_TEXTS[tag]}:{value.decode(errors='replace')}"
+    if tag == _IP and len(value) in (4, 16):
+        return f"IP:{ip_address(value)}"
+    return f"{tag & 0x1F}:{value.hex()}"
+
+
+def _parts(certificate: bytes) -> list[tuple[int, bytes, bytes]]:
+    """serialNumber, signature, issuer, validity, subject, and what may follow."""
     parts = list(_elements(_content(_content(certificate, _SEQUENCE), _SEQUENCE)))
     if parts and parts[0][0] == _VERSION:
         parts = parts[1:]
-    # serialNumber, signature, issuer, validity, subject
     if len(parts) < 5 or parts[3][0] != _SEQUENCE or parts[4][0] != _SEQUENCE:
         raise MalformedCertificate("the certificate has no subject")
-    return parts[3][1], parts[4][1]
+    return parts
 
 
 def _time(tag: int, value: bytes) -> datetime:

@@ -1,7 +1,7 @@
 """The TLS of a broker's listeners while it runs: read again when a file or a setting changes, without touching open connections.
 
-What cannot be used, such as a key whose certificate is still being written, leaves everything as it is and is tried again. Certificates
-that end soon, or have ended, are named in the log once a day.
+What cannot be used, such as a key whose certificate is still being written, or may not follow what is in use, leaves everything as it
+is and is tried again. Certificates that end soon, or have ended, are named in the log once a day.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headrace.clock import Clock
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.config.listeners import Listener
-from headrace.server.security.server_tls import ListenerTls, listener_tls
+from headrace.server.security.server_tls import ListenerTls, check_names, listener_tls
 
 log = logging.getLogger("headrace")
 
@@ -46,7 +46,7 @@ class TlsOfListener:
         if stamps == self._stamps and not anyway and not self._complaint:
             return
         try:
-            self.current = listener_tls(config, self.listener)
+            self.current = self.tried(config)
         except ConfigError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
@@ -58,6 +58,12 @@ class TlsOfListener:
             self.listener.name,
             f"{self.current.valid_until:%Y-%m-%d %H:%M} UTC",
         )
+
+    def tried(self, config: BrokerConfig) -> ListenerTls:
+        """What would take the place of `current`. ConfigError when it cannot be used, or may not follow it. In a thread."""
+        new = listener_tls(config, self.listener)
+        check_names(self.current, new, config.for_listener(self.listener.name), self.listener)
+        return new
 
     def warn_of_end(self, now: datetime) -> None:
         tls = self.current
@@ -91,7 +97,7 @@ class LiveTls:
     def check(self, config: BrokerConfig) -> None:
         """ConfigError when a listener could not be opened with these settings. In a thread."""
         for each in self._listeners.values():
-            listener_tls(config, each.listener)
+            each.tried(config)
 
     def configure(self, config: BrokerConfig, disk: Executor) -> None:
         """Settings changed while the broker runs."""

@@ -19,7 +19,7 @@ from headrace.link.tls_versions import TlsVersions, TlsVersionsError
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.config.listeners import Listener
-from headrace.server.security.distinguished_names import validity_of
+from headrace.server.security.distinguished_names import alternative_names_of, subject_of, validity_of
 
 _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -29,6 +29,7 @@ class ListenerTls:
     """The TLS of one listener at one moment; a reload makes the next one."""
 
     context: ssl.SSLContext
+    pair: KeyPair
     versions: TlsVersions
     client_auth: str
     valid_from: datetime
@@ -56,13 +57,46 @@ def listener_tls(config: BrokerConfig, listener: Listener) -> ListenerTls:
         context.options |= (
             ssl.OP_NO_RENEGOTIATION | ssl.OP_IGNORE_UNEXPECTED_EOF | ssl.OP_CIPHER_SERVER_PREFERENCE
         )
-        context.num_tickets = 1
         pair.load_into(context)
         client_auth = _client_auth(config, own, listener)
+        _allow_tickets(context, client_auth)
         _ask_for_certificates(context, own, client_auth, listener)
     except (KeyMaterialError, TlsVersionsError) as error:
         raise ConfigError(f"Listener {listener}: {error}") from None
-    return ListenerTls(context, versions, client_auth, *validity_of(pair.certificate))
+    return ListenerTls(context, pair, versions, client_auth, *validity_of(pair.certificate))
+
+
+def _allow_tickets(context: ssl.SSLContext, client_auth: str) -> None:
+    """A resumed session skips the look at the client's certificate, which may have expired since: no tickets where clients show one."""
+    if client_auth == "none":
+        context.num_tickets = 1
+    else:
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET
+
+
+def check_names(old: ListenerTls, new: ListenerTls, own: BrokerConfig, listener: Listener) -> None:
+    """ConfigError when a running listener's certificate would lose a name that its clients and the other brokers know it by, and the
+    settings do not allow that (KIP-978)."""
+    before, after = old.pair.certificate, new.pair.certificate
+    names = subject_of(before), subject_of(after)
+    if not own.boolean("ssl.allow.dn.changes") and len({_folded(name) for name in names}) > 1:
+        raise ConfigError(
+            f"Listener {listener}: {new.pair.source}: the Keystore DistinguishedName does not match: existing DN={names[0]}, "
+            f"new DN={names[1]}; issue it for the same name, or restart the broker with ssl.allow.dn.changes=true."
+        )
+    had, has = alternative_names_of(before), alternative_names_of(after)
+    if not own.boolean("ssl.allow.san.changes") and not set(had) <= set(has):
+        raise ConfigError(
+            f"Listener {listener}: {new.pair.source}: the Keystore SubjectAltNames do not match: existing "
+            f"SAN={', '.join(had)}, new SAN={', '.join(has) or 'none'}; issue it with the same names, or restart the broker with "
+            "ssl.allow.san.changes=true."
+        )
+
+
+def _folded(name: str) -> str:
+    """Names are equal whatever their case and blanks, as in Java."""
+    return " ".join(name.lower().split())
 
 
 def _client_auth(config: BrokerConfig, own: BrokerConfig, listener: Listener) -> str:

@@ -51,6 +51,7 @@ _PROVIDERS_ONLY = (
     "alive",
     "transporter",
     "dispatcher",
+    "client.config",
 )
 
 

@@ -37,7 +37,6 @@ class Mailbox:
 
     def __init__(self, url: URL, application: str) -> None:
         self._url = url
-        self.servers = names.bootstrap_servers(url)
         self.topic = names.reply_topic(application)
         self.references = 0
         self.producer: AsyncProducer[str, bytes] | None = None
@@ -48,9 +47,10 @@ class Mailbox:
     async def open(self) -> None:
         """Go to the end of the reply topic before the first request is written."""
         await asyncio.to_thread(ensure_topic, self._url, self.topic, names.DEFAULT_PARTITIONS)
-        self.producer = AsyncProducer(self.servers)
-        self._consumer = AsyncConsumer(self.servers)
-        with Admin(self.servers) as admin:
+        settings = names.client_settings(self._url)
+        self.producer = AsyncProducer(settings)
+        self._consumer = AsyncConsumer(settings)
+        with Admin(settings) as admin:
             ends = await asyncio.to_thread(lambda: admin.offsets("latest", admin.partitions_of(self.topic)))
         await self._consumer.assign(ends)
         self._task = asyncio.get_running_loop().create_task(self._read(self._consumer))

@@ -1,7 +1,7 @@
 """headrace://broker:9092: a service behind topics of a Headrace or Kafka cluster.
 
 Made for calls that must not be lost because the other end is away. The URL's host and port are the cluster's;
-`bootstrap.servers` among the protocol's parameters names several.
+`bootstrap.servers` among the protocol's parameters names several, `client.config` the file with the settings of a login.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TopicsProtocol(Protocol):
     def __init__(self, runtime: ProtocolRuntime) -> None:
         super().__init__(runtime)
         self._exporters: dict[TopicsExporter, None] = {}
-        self._mailboxes: dict[tuple[str, str], Mailbox] = {}
+        self._mailboxes: dict[tuple[str, str, str], Mailbox] = {}
         self._opening = asyncio.Lock()
 
     async def export(self, invoker: Invoker) -> Exporter:
@@ -41,11 +41,12 @@ class TopicsProtocol(Protocol):
         return exporter
 
     async def refer(self, interface: InterfaceModel, url: URL) -> Invoker:
-        key = (names.bootstrap_servers(url), url.get("application", "application"))
+        application = url.get("application", "application")
+        key = (names.bootstrap_servers(url), url.get(names.CLIENT_CONFIG), application)
         async with self._opening:
             mailbox = self._mailboxes.get(key)
             if mailbox is None:
-                mailbox = Mailbox(url, key[1])
+                mailbox = Mailbox(url, application)
                 try:
                     await mailbox.open()
                 except ClientError as error:
@@ -57,7 +58,7 @@ class TopicsProtocol(Protocol):
             mailbox.references += 1
         return TopicsInvoker(interface, url, mailbox, lambda: self._release(key))
 
-    async def _release(self, key: tuple[str, str]) -> None:
+    async def _release(self, key: tuple[str, str, str]) -> None:
         mailbox = self._mailboxes.get(key)
         if mailbox is not None:
             mailbox.references -= 1

@@ -61,9 +61,10 @@ class TopicsExporter(Exporter):
         partitions = url.get_int("partitions", names.DEFAULT_PARTITIONS)
         try:
             await asyncio.to_thread(ensure_topic, self.invoker.url, self._topic, partitions)
-            self._producer = AsyncProducer(self._servers)
+            settings = names.client_settings(url)
+            self._producer = AsyncProducer(settings)
             self._consumer = AsyncConsumer(
-                self._servers,
+                settings,
                 group_id=names.group_id(self.invoker.url),
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
@@ -180,5 +181,5 @@ class TopicsExporter(Exporter):
 def ensure_topic(url: URL, topic: str, partitions: int) -> None:
     """Make a topic if it is not there; says soon, not after a minute, when the cluster is not there either."""
     timeout = url.get_int("connect.timeout", DEFAULT_CONNECT_MS)
-    with Admin(names.bootstrap_servers(url), default_api_timeout_ms=timeout) as admin:
+    with Admin(names.client_settings(url), default_api_timeout_ms=timeout) as admin:
         admin.create_topic(topic, partitions=partitions, exist_ok=True)
