@@ -152,7 +152,7 @@ def _compare(brokers: Mapping[str, Running], name: str, rounds: int) -> None:
     serial = count()
     costs: dict[str, list[float]] = {system: [] for system in brokers}
     for number in range(rounds + 1):
-        order = list(brokers) if number % 2 else list(reversed(brokers))
+        order = list(brokers) if number % 2 else list(brokers)[::-1]
         for system in order:
             with brokers[system].metered() as usage:
                 operations = work(brokers[system], f"{name}-{next(serial)}")

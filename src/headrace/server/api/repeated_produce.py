@@ -51,7 +51,7 @@ class _Remembered(NamedTuple):
     timeout_ms: int
     topic: bytes
     by_id: bool
-    index: int
+    partition: int
     reply: ReplyForm
 
 
@@ -88,7 +88,7 @@ class RepeatedProduces:
         if engines.quotas.in_force and not _unlimited(engines, connection, known):
             return False
         try:
-            partition = engines.replicas.find(known.topic, known.index, known.by_id)
+            partition = engines.replicas.find(known.topic, known.partition, known.by_id)
             if known.in_transaction and not _has_written(partition, records):
                 return False
         except KafkaError:
@@ -97,12 +97,12 @@ class RepeatedProduces:
             appended = partition.append(records, acks=acks)
         except KafkaError as error:
             context = _context(engines, connection, known, correlation_id)
-            refused = refusal(context, known.topic, known.index, known.by_id, error)
+            refused = refusal(context, known.topic, known.partition, known.by_id, error)
             answer(context, [(known.topic, [refused])], [], acks, known.timeout_ms)
             return True
         if partition.must_wait(appended.last_offset, acks):
             written = PartitionReply(
-                known.index, 0, appended.first_offset, appended.log_append_time, appended.log_start_offset
+                known.partition, 0, appended.first_offset, appended.log_append_time, appended.log_start_offset
             )
             answers = [written]
             wait = Wait(partition, appended.last_offset, answers, 0)
