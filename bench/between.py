@@ -8,8 +8,9 @@ import argparse
 import shutil
 import statistics
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
@@ -20,11 +21,30 @@ from bench.systems import Running
 from bench.systems.base import Option
 from bench.systems.headrace import Headrace
 
-Operations = float
-Work = Callable[[Running, str], Operations]
-"""Loads a broker, on a topic of this name; returns how many operations that were."""
-
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A load, and the figure in its answer that counts the operations (none: the whole load is one)."""
+
+    title: str
+    kind: str
+    counts: str
+    options: Mapping[str, Option]
+    partitions: int = 1
+    one_by_one: bool = False
+
+    def prepare(self, broker: Running, topic: str) -> None:
+        broker.create(topic, self.partitions)
+
+    def run(self, broker: Running, topic: str) -> float:
+        options = {**(broker.one_by_one if self.one_by_one else {}), **self.options}
+        if self.kind in ("produce", "flood"):
+            options["partitions"] = self.partitions
+        options["group" if self.kind == "rebalance" else "topic"] = topic
+        answer = broker.load(self.kind, **options)
+        return answer[self.counts] if self.counts else 1.0
 
 
 class OtherCheckout(Headrace):
@@ -37,80 +57,44 @@ class OtherCheckout(Headrace):
         return self._root / ".venv" / "bin" / "headrace"
 
 
-def _load(kind: str, counted: str, partitions: int = 1, **options: Option) -> Work:
-    def work(broker: Running, topic: str) -> Operations:
-        broker.create(topic, partitions)
-        extra = {"partitions": partitions} if kind in ("produce", "flood") else {}
-        answer = broker.load(kind, topic=topic, **{**options, **extra})
-        broker.delete(topic)
-        return answer[counted]
-
-    return work
+def _single(title: str, **options: Option) -> Work:
+    return Work(title, "produce", "records", {"seconds": 2, **options}, one_by_one=True)
 
 
-def _single(in_flight: int, **options: Option) -> Work:
-    def work(broker: Running, topic: str) -> Operations:
-        broker.create(topic)
-        one = {**broker.one_by_one, "in_flight": in_flight, **options}
-        answer = broker.load("produce", topic=topic, seconds=2, **one)
-        broker.delete(topic)
-        return answer["records"]
-
-    return work
+def _commits(committers: int, groups: int) -> Work:
+    title = f"commits of {committers} members of {groups} groups"
+    options = {"committers": committers, "groups": groups, "seconds": 2}
+    return Work(title, "commits", "commits", options, partitions=64)
 
 
-def _rebalance(members: int, heartbeat_ms: int) -> Work:
-    def work(broker: Running, topic: str) -> Operations:
-        broker.load("rebalance", group=topic, members=members, heartbeat_ms=heartbeat_ms, session_ms=1000)
-        return 1.0
-
-    return work
+def _joins(members: int, heartbeat_ms: int) -> Work:
+    options = {"members": members, "heartbeat_ms": heartbeat_ms, "session_ms": 1000}
+    return Work(f"joins and crashes in a group of {members}", "rebalance", "", options)
 
 
-ROWS: Mapping[str, tuple[str, Work]] = {
-    "single": ("one 100 B record per request, pipelined", _single(1000)),
-    "single-all": (
-        "the same with acks=all and an idempotent producer",
-        _single(5, acks="all", idempotence="true"),
+def _transactions(producers: int) -> Work:
+    options = {"producers": producers, "records": 1, "seconds": 2}
+    return Work(f"transactions of {producers}", "transactions", "transactions", options, producers)
+
+
+ROWS: Mapping[str, Work] = {
+    "single": _single("one 100 B record per request, pipelined", in_flight=1000),
+    "single-all": _single("acks=all, idempotent", in_flight=5, acks="all", idempotence="true"),
+    "next": _single("one 100 B record per request, next after the reply", in_flight=1),
+    "batch-16k": Work("batches of 16 KB", "flood", "records", {"records": 3_000_000, "batch_bytes": 16_000}),
+    "batch-1m": Work("batches of 1 MB", "flood", "records", {"records": 20_000_000}),
+    "produce-1": Work("librdkafka's batches of 100 B", "produce", "records", {"seconds": 3}),
+    "produce-6": Work("the same, 6 partitions", "produce", "records", {"seconds": 3}, 6),
+    "latency": Work(
+        "1,000 records/s, end to end", "latency", "records", {"rate": 1000, "seconds": 3, "warm_up": 1}
     ),
-    "next": ("one 100 B record per request, next after the reply", _single(1)),
-    "batch-16k": (
-        "batches of 16 KB",
-        _load("flood", "records", records=3_000_000, batch_bytes=16_000),
-    ),
-    "batch-1m": ("batches of 1 MB", _load("flood", "records", records=20_000_000)),
-    "batch-1m-6": (
-        "batches of 1 MB, 6 partitions",
-        _load("flood", "records", partitions=6, records=20_000_000),
-    ),
-    "produce-1": ("librdkafka's batches of 100 B", _load("produce", "records", seconds=3)),
-    "produce-6": ("the same, 6 partitions", _load("produce", "records", partitions=6, seconds=3)),
-    "latency": (
-        "1,000 records/s from end to end",
-        _load("latency", "records", rate=1000, seconds=3, warm_up=1),
-    ),
-    "commits-1": (
-        "commits of one consumer",
-        _load("commits", "commits", 64, committers=1, groups=1, seconds=2),
-    ),
-    "commits-64": (
-        "commits of 64 members",
-        _load("commits", "commits", 64, committers=64, groups=1, seconds=2),
-    ),
-    "commits-64-64": (
-        "commits of 64 groups",
-        _load("commits", "commits", 64, committers=64, groups=64, seconds=2),
-    ),
-    "transactions-1": (
-        "one transactional producer",
-        _load("transactions", "transactions", producers=1, records=1, seconds=2),
-    ),
-    "transactions-10": (
-        "ten transactional producers",
-        _load("transactions", "transactions", 10, producers=10, records=1, seconds=2),
-    ),
-    "join-20": ("joins and crashes in a group of 20", _rebalance(20, 20)),
-    "join-200": ("joins and crashes in a group of 200", _rebalance(200, 100)),
+    "commits-1": _commits(1, 1),
+    "commits-64": _commits(64, 1),
+    "commits-64-64": _commits(64, 64),
+    "transactions-1": _transactions(1),
+    "transactions-10": _transactions(10),
+    "join-20": _joins(20, 20),
+    "join-200": _joins(200, 100),
 }
 
 
@@ -148,21 +132,22 @@ def main() -> int:
 
 def _compare(brokers: Mapping[str, Running], name: str, rounds: int) -> None:
     """Print the median cost of an operation of both, and the median of the ratios of the rounds."""
-    title, work = ROWS[name]
-    serial = count()
+    work, serial = ROWS[name], count()
     costs: dict[str, list[float]] = {system: [] for system in brokers}
     for number in range(rounds + 1):
-        order = list(brokers) if number % 2 else list(brokers)[::-1]
-        for system in order:
-            with brokers[system].metered() as usage:
-                operations = work(brokers[system], f"{name}-{next(serial)}")
+        for system in list(brokers) if number % 2 else list(brokers)[::-1]:
+            broker, topic = brokers[system], f"{name}-{next(serial)}"
+            work.prepare(broker, topic)
+            with broker.metered() as usage:
+                operations = work.run(broker, topic)
+            broker.delete(topic)
             if number:
                 costs[system].append(usage.cpu_seconds * 1e6 / operations)
     here, other = costs["headrace"], costs["other"]
     ratios = sorted(mine / theirs for mine, theirs in zip(here, other, strict=True))
     print(
         f"{name:16} {statistics.median(here):10.2f} µs, the other {statistics.median(other):10.2f} µs: "
-        f"{statistics.median(ratios):.2f} × ({ratios[0]:.2f} to {ratios[-1]:.2f})  {title}",
+        f"{statistics.median(ratios):.2f} × ({ratios[0]:.2f} to {ratios[-1]:.2f})  {work.title}",
         flush=True,
     )
 

@@ -31,8 +31,11 @@ class Dispatcher:
         self.turn = engines.turn
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        if connection.repeated and _is_repeated(connection, frame):
-            return
+        if connection.repeated and len(frame) > 1:
+            # By the second byte of the API's key; what is found there checks the first one, too.
+            repeated = connection.repeated.get(frame[1])
+            if repeated is not None and repeated.serve(connection, frame):
+                return
         key, version, correlation_id = read_request_start(frame)
         api = APIS.get(key)
         if api is None:
@@ -121,13 +124,6 @@ class Dispatcher:
 
         api.load()
         connection.replies.send(encode_reply(unsupported(), 0, correlation_id))
-
-
-def _is_repeated(connection: Connection, frame: memoryview) -> bool:
-    """Serve the frame if the connection has sent almost the same before."""
-    # The second byte of the API's key: what is remembered under it knows all of its own.
-    repeated = connection.repeated.get(frame[1]) if len(frame) > 1 else None
-    return repeated is not None and repeated.serve(connection, frame)
 
 
 def _encode(api: Api, context: Context, response: Response | bytearray) -> bytearray:

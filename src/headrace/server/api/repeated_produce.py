@@ -32,6 +32,9 @@ WRITE = Operation.WRITE
 MOST_REMEMBERED = 32
 """Requests that a connection remembers: they cost memory for as long as the client is connected."""
 
+LONGEST_START = 1024
+"""Bytes before the records of a request that is remembered."""
+
 ATTRIBUTES = 22
 """Where a batch has the lower byte of its attributes."""
 _PRODUCER = struct.Struct(">qh")
@@ -64,7 +67,7 @@ class RepeatedProduces:
         self._engines = engines
         self._starts: list[Start] = []
         """One for each length that occurs: topics have names of different lengths."""
-        self._by_bytes: dict[bytes, _Remembered] = {}
+        self._by_bytes: dict[bytes, _Remembered | None] = {}
 
     def serve(self, connection: Connection, frame: memoryview) -> bool:
         """Serve a request that begins like one before; False for any other, and when the plain path has to look closer."""
@@ -124,21 +127,29 @@ class RepeatedProduces:
         return True
 
     def remember(self, context: Context, request: ProduceRequest, frame: memoryview) -> None:
-        topic, partitions = request.topics[0]
-        by_id = context.version >= TOPIC_IDS
-        start = Start(request.length_at)
-        version, _, begins = start.read(frame)
-        if begins in self._by_bytes:
+        """Remember how a request to one partition begins; when it has come twice, also what that says."""
+        size, by_bytes = request.length_at, self._by_bytes
+        if size > LONGEST_START:
             return
+        begins = bytes(frame[8:size])
+        if begins not in by_bytes:
+            if len(by_bytes) >= MOST_REMEMBERED:
+                by_bytes.clear()
+                self._starts.clear()
+            by_bytes[begins] = None
+        elif by_bytes[begins] is None:
+            by_bytes[begins] = self._read(context, request, frame)
+            if size not in [start.size for start in self._starts]:
+                self._starts.append(Start(size))
+
+    def _read(self, context: Context, request: ProduceRequest, frame: memoryview) -> _Remembered | None:
+        topic, partitions = request.topics[0]
+        by_id, partition = context.version >= TOPIC_IDS, partitions[0].partition
         name = self._engines.replicas.name_of(topic, by_id)
         if name is None or name in INTERNAL_TOPICS or request.acks not in (-1, 0, 1):
-            return
-        if len(self._by_bytes) >= MOST_REMEMBERED:
-            self._by_bytes.clear()
-            self._starts.clear()
-        index = partitions[0].partition
-        self._by_bytes[begins] = _Remembered(
-            version,
+            return None
+        return _Remembered(
+            bytes(frame[:4]),
             context.version,
             context.client_id,
             request.transactional_id is not None,
@@ -146,11 +157,9 @@ class RepeatedProduces:
             request.timeout_ms,
             topic,
             by_id,
-            index,
-            ReplyForm(topic, index, context.version),
+            partition,
+            ReplyForm(topic, partition, context.version),
         )
-        if start.size not in [each.size for each in self._starts]:
-            self._starts.append(start)
 
 
 def remember(context: Context, request: ProduceRequest, frame: memoryview) -> None:
