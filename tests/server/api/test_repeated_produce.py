@@ -5,6 +5,7 @@ Two brokers get the same requests and the same changes; one of them is made to f
 
 from __future__ import annotations
 
+import errno
 import itertools
 import struct
 from collections.abc import Iterator, Sequence
@@ -289,6 +290,15 @@ def deny(side: Side, topic: str, on: bool) -> None:
         assert not side.ask(request, 3).filter_results[0].error_code
 
 
+def allow_everything_else(side: Side) -> None:
+    """A topic with an ACL is closed to all whom no ACL names."""
+    kinds = {"*": (2, 3, 5), "kafka-cluster": (4,)}
+    made = [
+        ca.AclCreation(kind, name, 3, "User:ANONYMOUS", "*", 2, 3) for name in kinds for kind in kinds[name]
+    ]
+    assert not any(each.error_code for each in side.ask(ca.CreateAclsRequest(made), 3).results)
+
+
 def other_topic(side: Side, topic: str, on: bool) -> None:
     side.broker.create_topic()
 
@@ -345,7 +355,11 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("headrace.testing.broker.FaultyDispatcher", Forgetful)
         second.start()
-    yield Pair(Side(first), Side(second))
+    both = Pair(Side(first), Side(second))
+    if request.param == "guarded":
+        for side in both.sides:
+            allow_everything_else(side)
+    yield both
     first.stop()
     second.stop()
 
@@ -438,6 +452,17 @@ def test_a_full_disk_refuses_them_and_takes_them_again(pair: Pair) -> None:
         side.numbers = itertools.count(1000)
     assert codes_of(pair.send(step, step), 9) == {ErrorCode.NONE}
     pair.finish()
+
+
+def test_in_sync_mode_the_reply_waits_for_the_disk(pair: Pair) -> None:
+    pair.begin()
+    step = Produce(SYNCED, 9)
+    assert codes_of(pair.send(step, step, step), 9) == {ErrorCode.NONE}
+    for side in pair.sides:
+        side.broker.disk.where, side.broker.disk.sync_error = f"{side.names[SYNCED]}-", errno.EIO
+    assert codes_of(pair.send(step), 9) == {ErrorCode.KAFKA_STORAGE_ERROR}
+    for side in pair.sides:
+        side.broker.disk.heal()
 
 
 def test_sequences_of_an_idempotent_producer_are_checked(pair: Pair) -> None:
