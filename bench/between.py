@@ -125,6 +125,8 @@ def main() -> int:
     except Broken as broken:
         print(broken, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     finally:
         session.close()
     return 0
