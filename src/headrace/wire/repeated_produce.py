@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from headrace.wire.codec import read_uvarint
+from headrace.wire.codec import WireError, read_uvarint
 from headrace.wire.produce import FLEXIBLE, PartitionReply, encode_reply
 
 _INT32 = struct.Struct(">i")
@@ -41,7 +41,7 @@ def read_records(frame: memoryview, length_at: int, version: int) -> memoryview 
                 return None
             return frame[position:end]
         (size,) = _INT32.unpack_from(frame, length_at)
-    except (IndexError, struct.error):
+    except (IndexError, struct.error, WireError):
         return None
     position = length_at + 4
     return frame[position:] if size == len(frame) - position else None

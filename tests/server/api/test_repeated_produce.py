@@ -420,13 +420,13 @@ def test_more_partitions_than_a_connection_remembers_are_all_served(pair: Pair) 
     steps = [
         Produce(topic, version, acks, partition, client=client)
         for topic in CONFIGS
-        for version in (7, 9)
+        for version in (3, 5, 8, 9, 12)
         for acks in (-1, 1)
         for partition in (0, 1)
         for client in CLIENTS
     ]
     for _ in range(2):
-        assert len(pair.send(*steps)) == len(steps) == 80
+        assert len(pair.send(*steps)) == len(steps) == 200
     pair.finish()
 
 

@@ -9,7 +9,6 @@ needs more than that (a metered client, a transaction that has not written to th
 from __future__ import annotations
 
 import logging
-import struct
 from typing import NamedTuple
 
 from headrace.server.api.context import Context
@@ -20,7 +19,7 @@ from headrace.server.net.connection import Connection
 from headrace.server.replica.partition import Partition
 from headrace.server.security.audit import AUDIT
 from headrace.server.security.operations import Operation
-from headrace.wire.batch import HEADER_SIZE, TRANSACTIONAL
+from headrace.wire.batch import HEADER_SIZE, TRANSACTIONAL, parse_header
 from headrace.wire.errors import KafkaError
 from headrace.wire.produce import TOPIC_IDS, PartitionReply, ProduceRequest
 from headrace.wire.repeated_produce import ReplyForm, Start, read_records
@@ -29,7 +28,7 @@ API_KEY = 0
 WRITE = Operation.WRITE
 """Python 3.11 takes its time to look up a member of an enum."""
 
-MOST_REMEMBERED = 32
+MOST_REMEMBERED = 128
 """Requests that a connection remembers: they cost memory for as long as the client is connected."""
 
 LONGEST_START = 1024
@@ -37,8 +36,6 @@ LONGEST_START = 1024
 
 ATTRIBUTES = 22
 """Where a batch has the lower byte of its attributes."""
-_PRODUCER = struct.Struct(">qh")
-_PRODUCER_AT = 43
 
 
 class _Remembered(NamedTuple):
@@ -95,7 +92,7 @@ class RepeatedProduces:
             if known.in_transaction and not _has_written(partition, records):
                 return False
         except KafkaError:
-            return False
+            return False  # The plain path meets the same error, and says so to the client.
         try:
             appended = partition.append(records, acks=acks)
         except KafkaError as error:
@@ -200,6 +197,7 @@ def _unlimited(engines: Engines, connection: Connection, known: _Remembered) -> 
 
 def _has_written(partition: Partition, records: memoryview) -> bool:
     """Whether these records belong to a transaction that has written to the partition, so that nobody has to verify it."""
-    if len(records) < HEADER_SIZE or not records[ATTRIBUTES] & TRANSACTIONAL:
-        return False
-    return partition.log.has_ongoing_transaction(*_PRODUCER.unpack_from(records, _PRODUCER_AT))
+    header = parse_header(records)
+    return header.is_transactional and partition.log.has_ongoing_transaction(
+        header.producer_id, header.producer_epoch
+    )
