@@ -23,8 +23,7 @@ class Headrace(KafkaProtocolSystem):
     def version(self) -> str:
         return version("headrace")
 
-    @staticmethod
-    def _command() -> Path:
+    def _command(self) -> Path:
         return Path(sys.executable).parent / "headrace"
 
     def _spawn(self, data: Path, settings: Mapping[str, str], listeners: str) -> tuple[int, Watched]:

@@ -43,6 +43,8 @@ class ProduceRequest(NamedTuple):
     acks: int
     timeout_ms: int
     topics: list[TopicData]
+    length_at: int
+    """Where in the frame the length of the last records is."""
 
 
 class PartitionReply(NamedTuple):
@@ -90,6 +92,7 @@ def _read_classic(frame: memoryview, position: int) -> ProduceRequest:
     (topic_count,) = _INT32.unpack_from(frame, position)
     position += 4
     topics = []
+    length_at = 0
     for _ in range(_count(frame, position, topic_count)):
         (size,) = _INT16.unpack_from(frame, position)
         position += 2
@@ -100,6 +103,7 @@ def _read_classic(frame: memoryview, position: int) -> ProduceRequest:
         partitions = []
         for _ in range(_count(frame, position, partition_count)):
             index, size = _INDEX_AND_SIZE.unpack_from(frame, position)
+            length_at = position + 4
             position += 8
             if size == -1:
                 partitions.append(PartitionData(index, None))
@@ -107,7 +111,7 @@ def _read_classic(frame: memoryview, position: int) -> ProduceRequest:
                 partitions.append(PartitionData(index, _slice(frame, position, size)))
                 position += size
         topics.append(TopicData(name, partitions))
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics, length_at)
 
 
 def _skip_tags(frame: memoryview, position: int) -> int:
@@ -130,6 +134,7 @@ def _read_compact(frame: memoryview, position: int, version: int) -> ProduceRequ
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
     topic_count, position = read_uvarint(frame, position + 6)
     topics = []
+    length_at = 0
     for _ in range(_count(frame, position, topic_count - 1)):
         if version >= TOPIC_IDS:
             size = 16
@@ -142,7 +147,8 @@ def _read_compact(frame: memoryview, position: int, version: int) -> ProduceRequ
         partitions = []
         for _ in range(_count(frame, position, partition_count - 1)):
             (index,) = _INT32.unpack_from(frame, position)
-            size, position = read_uvarint(frame, position + 4)
+            length_at = position + 4
+            size, position = read_uvarint(frame, length_at)
             if size == 0:
                 partitions.append(PartitionData(index, None))
             else:
@@ -152,7 +158,7 @@ def _read_compact(frame: memoryview, position: int, version: int) -> ProduceRequ
         topics.append(TopicData(topic, partitions))
         position = _skip_tags(frame, position)
     _skip_tags(frame, position)
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics, length_at)
 
 
 def encode_reply(

@@ -31,8 +31,11 @@ class Dispatcher:
         self.turn = engines.turn
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        if connection.repeated is not None and connection.repeated.serve(connection, frame):
-            return
+        if connection.repeated and len(frame) > 1:
+            # By the second byte of the API's key; what is found there checks the first one, too.
+            repeated = connection.repeated.get(frame[1])
+            if repeated is not None and repeated.serve(connection, frame):
+                return
         key, version, correlation_id = read_request_start(frame)
         api = APIS.get(key)
         if api is None:

@@ -33,6 +33,7 @@ from headrace.wire.offset_commit import (
     read_commit,
 )
 
+API_KEY = 8
 MOST_REMEMBERED = 256
 """Partitions of a commit that a connection remembers: it costs memory for as long as the client is connected."""
 
@@ -63,7 +64,7 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
     )
     unlimited = not engines.guarded and not engines.quotas.in_force
     if unlimited and len(prepared.forms) == len(offsets_at) <= MOST_REMEMBERED:
-        connection.repeated = _Repeated(
+        connection.repeated[API_KEY] = _Repeated(
             context, RepeatedCommit(frame, offsets_at), prepared, bytes(reply[8:])
         )
 

@@ -83,10 +83,10 @@ class Listener(Protocol):
 
 
 class Repeated(Protocol):
-    """A request that a connection is likely to send again, ready to be served without being decoded."""
+    """Requests of one API that a connection is likely to send again, ready to be served without being decoded."""
 
     def serve(self, connection: Connection, frame: memoryview) -> bool:
-        """Whether the frame is that request again, and served."""
+        """Whether the frame is such a request again, and served."""
         ...
 
 
@@ -207,7 +207,8 @@ class Connection(asyncio.BufferedProtocol):
     def identify(self, principal: str) -> None:
         """The peer is `principal` from now on; what was remembered for another one no longer counts."""
         self.principal = principal
-        self.repeated: Repeated | None = None
+        self.repeated: dict[int, Repeated] = {}
+        """By API key."""
         self.permissions: dict[tuple[Operation, bool], Permission] = {}
         """Topics that the client may use, by operation and by how they are named (`api/topic_permissions.py`)."""
         self.allowance: Allowance | None = None
@@ -237,7 +238,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.muted = True
-        self.repeated = None
+        self.repeated = {}
         self.permissions = {}  # they refer back to this connection
         if self._throttle is not None:
             self._throttle.cancel()

@@ -276,6 +276,10 @@ class Partition:
         self._advance()
         return appended
 
+    def must_wait(self, offset: int, acks: int) -> bool:
+        """Whether the reply to a produce whose last record is at `offset` has to wait for `when_committed`."""
+        return offset >= self.log.high_watermark and (acks == -1 or self.sync_before_ack)
+
     def delete_records(self, offset: int) -> int:
         """Move the start of the log to `offset` (-1: the high watermark); returns where it starts now."""
         if not self.is_leader:
