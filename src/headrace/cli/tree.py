@@ -36,6 +36,7 @@ COMMANDS = {
     "top": Entry("headrace.cli.commands.top", "Watch brokers, topics, groups and clients at work."),
     "alerts": Entry(
         "headrace.cli.commands.alerts", "Watch a cluster by rules and tell people; silence, look back."
+    ),
     "degrade": Entry(
         "headrace.cli.commands.degrade",
         "Do less under load: switch rules on and off, replay what was dropped.",
