@@ -47,6 +47,7 @@ class Page:
         async for _ in in_slices(self._groups.look(groups), self._clock):
             pass
         await self._ends.look_up(groups.starts())
+        await self._broker.look_at_disks()
         pieces = render(self._families(groups, every_partition), content_type)
         async for some in in_slices(pieces, self._clock):
             if some:
