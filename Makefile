@@ -36,7 +36,7 @@ $(VENV)/.all: $(BIN)/uv requirements/all.lock pyproject.toml
 
 setup: $(VENV)/.all servers
 
-# Real Redis and MariaDB for the client's tests, which start their own, an Alertmanager for the alerts, a Java for Spark and Kerberos;
+# Real Redis and MariaDB for the client's tests, which start their own, Prometheus and its Alertmanager, a Java for Spark, and Kerberos;
 # without root the tests name the packages.
 servers:
 	@command -v redis-server >/dev/null && test -x /usr/sbin/mariadbd && command -v java >/dev/null || \
@@ -49,6 +49,8 @@ servers:
 	@test -x /usr/sbin/krb5kdc || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends \
 		krb5-kdc krb5-admin-server krb5-user libkrb5-dev gcc; } >/dev/null
+	@command -v promtool >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends prometheus; } >/dev/null
 	@$(BIN)/python -c 'import gssapi' 2>/dev/null || ! command -v krb5-config >/dev/null || \
 		$(UV) install -q 'gssapi>=1.8' || echo "gssapi cannot be built here: the tests of Kerberos will fail"
 

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 
 import psutil
 import pytest
@@ -17,9 +18,9 @@ from tests.waiting import until
 
 
 class Supervised:
-    def __init__(self, data, brokers):
+    def __init__(self, data, brokers, *more):
         command = [sys.executable, "-m", "headrace.cli", "up", "--brokers", str(brokers)]
-        command += ["--listen", "127.0.0.1:0", "--data", str(data)]
+        command += ["--listen", "127.0.0.1:0", "--data", str(data), *more]
         self.errors = data.with_suffix(".stderr")
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -163,3 +164,23 @@ def test_each_broker_has_ports_and_data_of_its_own(tmp_path):
         "2",
         "2",
     )
+
+
+def test_each_broker_of_a_machine_has_a_metrics_port_of_its_own(tmp_path):
+    config = BrokerConfig.load({}, {"headrace.metrics.listener": "127.0.0.1:9464", "log.dirs": str(tmp_path)})
+    found = [
+        settings_of(each, 3, config, tmp_path / "store")["headrace.metrics.listener"] for each in (1, 2, 3)
+    ]
+    assert found == ["127.0.0.1:9464", "127.0.0.1:9465", "127.0.0.1:9466"]
+
+
+def test_the_line_that_says_brokers_are_ready_names_the_metrics_of_each(tmp_path):
+    running = Supervised(tmp_path / "data", 2, "--metrics", "127.0.0.1:0")
+    try:
+        found = re.findall(r"http://127\.0\.0\.1:\d+/metrics", running.line)
+        assert len(found) == len(set(found)) == 2, running.line
+        for each in found:
+            with urllib.request.urlopen(each, timeout=60) as answer:
+                assert b"kafka_server_kafkaserver_brokerstate 3" in answer.read()
+    finally:
+        running.end()

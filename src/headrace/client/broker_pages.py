@@ -10,7 +10,7 @@ import http.client
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -104,15 +104,12 @@ def clients(
     places: Sequence[Place], wanted: str | None = None
 ) -> tuple[list[Mapping[str, Any]], list[PageError]]:
     """What each broker says about its clients, with the metrics of the one that is wanted, and what went wrong."""
-    pages, errors = get_all(places, "/clients" if wanted is None else f"/clients?id={quote(wanted, safe='')}")
+    told, errors = _documents(
+        places, "/clients" if wanted is None else f"/clients?id={quote(wanted, safe='')}"
+    )
     found: dict[int, Mapping[str, Any]] = {}
-    for place, page in pages.items():
-        try:
-            document = json.loads(page)
-            broker = int(document["broker"])
-        except (ValueError, KeyError, TypeError):
-            errors.append(PageError(f"{place.named} serves something else at /clients"))
-            continue
+    for place, document in told.items():
+        broker = document["broker"]
         if place.broker is not None and broker != place.broker:
             # A loopback address of another machine.
             errors.append(
@@ -121,3 +118,22 @@ def clients(
         else:
             found[broker] = document
     return [found[broker] for broker in sorted(found)], errors
+
+
+def identified(places: Sequence[Place]) -> list[Place]:
+    """With the broker that answers at each address that a user named; one that does not answer stays as it is."""
+    told, _ = _documents([place for place in places if place.broker is None], "/clients")
+    return [replace(place, broker=told[place]["broker"]) if place in told else place for place in places]
+
+
+def _documents(places: Sequence[Place], path: str) -> tuple[dict[Place, Mapping[str, Any]], list[PageError]]:
+    """The JSON objects of brokers, each with its number as `broker`, and what went wrong."""
+    pages, errors = get_all(places, path)
+    found: dict[Place, Mapping[str, Any]] = {}
+    for place, page in pages.items():
+        try:
+            document = json.loads(page)
+            found[place] = {**document, "broker": int(document["broker"])}
+        except (ValueError, KeyError, TypeError):
+            errors.append(PageError(f"{place.named} serves something else at /clients"))
+    return found, errors

@@ -118,6 +118,13 @@ def test_a_cluster_that_does_not_tell_is_answered_with_what_to_do(headrace, tmp_
     assert "start the brokers with --metrics (or set headrace.metrics.listener=HOST:PORT)" in ran.err
 
 
+def test_top_takes_addresses_too(headrace, brokers):
+    ran = headrace("top", "--once", "--interval", "0.3", "--json", "--metrics", ",".join(addresses(brokers)))
+    assert [each["bytes_out"] is not None for each in ran.json["brokers"]] == [True, True], ran.json[
+        "problems"
+    ]
+
+
 def test_top_has_more_columns_where_brokers_tell(start, brokers, seller, name):
     process = start("top", "--json", "--interval", "0.3")
     while True:

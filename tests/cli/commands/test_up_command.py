@@ -1,10 +1,12 @@
 """`headrace up` as a new user meets it: mistakes are named with the cause and the remedy, and it says what it does."""
 
 import ast
+import re
 import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 from typer.main import get_command
@@ -211,3 +213,44 @@ def test_an_address_cannot_stand_for_two_listeners(headrace, tmp_path):
     said = starting(headrace, "--temp", "--listen", "127.0.0.1:0", "--config", file)
     assert "has the listeners PLAINTEXT, SSL" in said
     assert "use --set listeners=… instead" in said
+
+
+def test_metrics_alone_stand_for_the_default_address_wherever_they_stand():
+    default = {"metrics": "127.0.0.1:9464"}
+    assert read_plain(["--metrics"]) == default
+    assert read_plain(["--metrics", "--temp"]) == {**default, "temp": True}
+    assert read_plain(["--metrics", "10.0.0.5:9500"]) == {"metrics": "10.0.0.5:9500"}
+    assert read_plain(["--metrics=10.0.0.5:9500"]) == {"metrics": "10.0.0.5:9500"}
+
+
+def test_the_line_that_says_it_is_ready_names_where_metrics_are(start):
+    process = start("up", "--temp", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+    line = process.stdout.readline()
+    found = re.search(r"; metrics at (http://127\.0\.0\.1:\d+)/metrics", line)
+    assert found, line
+    with urllib.request.urlopen(f"{found[1]}/readyz", timeout=60) as answer:
+        assert answer.read() == b"ok\n"
+
+
+def test_a_metrics_listener_that_others_can_reach_is_named(start):
+    process = start("up", "--temp", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0")
+    assert "/metrics, open to everyone who can reach this machine" in process.stdout.readline()
+
+
+@pytest.mark.parametrize("value", ["nonsense", "here:", "http://127.0.0.1:9464"])
+def test_a_wrong_address_for_metrics_is_named(headrace, value):
+    said = starting(headrace, "--temp", "--metrics", value)
+    assert said == f"headrace: --metrics takes HOST:PORT, such as 127.0.0.1:9464, not '{value}'.\n"
+
+
+def test_a_metrics_port_that_is_taken_is_named(headrace):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = starting(headrace, "--temp", "--listen", "127.0.0.1:0", "--metrics", str(port))
+    assert f"Cannot serve metrics on 127.0.0.1:{port}: something else listens on port {port}" in said
+    assert "--metrics HOST:PORT" in said
+
+
+def test_metrics_need_a_port_of_their_own(headrace):
+    said = starting(headrace, "--temp", "--listen", "127.0.0.1:9599", "--metrics", "9599")
+    assert "headrace.metrics.listener needs a port of its own" in said

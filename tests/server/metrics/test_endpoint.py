@@ -140,3 +140,27 @@ def test_tools_find_the_port_in_the_brokers_settings(broker):
     found = admin.describe_configs([resource])[resource].result(60)
     assert found["headrace.metrics.listener"].value == f"{host}:{port}"
     assert port
+
+
+def test_a_broker_that_hands_over_is_alive_and_not_ready(make_broker):
+    broker = make_broker(METRICS)
+    broker.node._metrics.stop_serving()
+    assert get(broker, "/livez")[0] == 200
+    assert get(broker, "/readyz")[::2] == (503, "The broker is stopping.\n")
+    assert Samples(broker).one("kafka_server_kafkaserver_brokerstate") == 6
+
+
+def test_a_broker_whose_disks_have_all_failed_is_not_ready(make_broker):
+    broker = make_broker(METRICS)
+    topic = broker.create_topic("lost")
+
+    async def fail(node):
+        for directory in list(node.logs.online_directories):
+            node.logs.directory_failed(directory, OSError(5, "a fault that a test put here"))
+
+    broker.run(fail)
+    assert get(broker, "/readyz")[::2] == (503, "Every data directory has failed.\n")
+    found = Samples(broker)
+    assert found.one("kafka_log_logmanager_offlinelogdirectorycount") == 1
+    assert found.one("kafka_server_replicamanager_offlinereplicacount") == 1
+    assert topic

@@ -60,10 +60,11 @@ def top(
     from headrace.cli.cluster.connection import connect
     from headrace.cli.cluster.lag import metering
     from headrace.client.activity_meter import ActivityMeter
+    from headrace.client.broker_pages import identified
 
     cluster = connect(bootstrap, command_config)
     with metering(cluster) as lag:
-        meter = ActivityMeter(cluster.session, lag, places_of(cluster, metrics))
+        meter = ActivityMeter(cluster.session, lag, identified(places_of(cluster, metrics)))
 
         def look() -> Activity:
             with cluster.failures():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -10,12 +11,16 @@ from dataclasses import dataclass, field
 from headrace.server.api.engines import Engines
 from headrace.server.cluster.image import NO_LEADER, MetadataImage
 from headrace.server.groups.administration import state_name
+from headrace.server.groups.state import GroupState
 from headrace.server.metrics.text import COUNTER, GAUGE, Family, labels, one, several
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.replica.partition import Partition
+from headrace.server.replica.replicas import Replicas
 
 RUNNING, PENDING_SHUTDOWN = 3, 6
 """Kafka's numbers of a broker's state."""
+
+WAIT_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -33,16 +38,17 @@ class Survey:
     sizes: dict[str, int | None] = field(default_factory=dict)
     """Bytes on disk by topic; None while one of its logs has not been opened since the start."""
 
-    def steps(self, image: MetadataImage) -> Iterator[str]:
+    def steps(self, replicas: Replicas) -> Iterator[str]:
         for number, partition in enumerate(self.partitions):
             if not number % 32:
                 yield ""
-            self._look(partition, image)
+            self._look(partition, replicas)
 
-    def _look(self, partition: Partition, image: MetadataImage) -> None:
-        log, leadership = partition.log, partition.leadership
+    def _look(self, partition: Partition, replicas: Replicas) -> None:
+        log, leadership, image = partition.log, partition.leadership, replicas.image
         if log.offline_reason is not None:
-            self.offline += 1
+            held = image.partition(partition.topic, partition.index)
+            self.offline += held is not None and replicas.broker_id in held.replicas  # or it was just deleted
         elif not log.is_loaded:
             self.sizes[partition.topic] = None
         elif (size := self.sizes.get(partition.topic, 0)) is not None:
@@ -104,6 +110,14 @@ class BrokerFamilies:
         self._stopping = stopping
         self._unclean_elections = elections
         self._facts = ClusterFacts()
+        self._rooms: dict[str, tuple[int, int]] = {}
+
+    async def look_at_disks(self) -> None:
+        """In a thread, and not for long: a disk that does not answer must not hold up the page."""
+        paths = [each.path for each in self._engines.logs.online_directories]
+        looking = asyncio.get_running_loop().run_in_executor(self._engines.disk, _rooms, paths)
+        await asyncio.wait((looking,), timeout=WAIT_SECONDS)
+        self._rooms = looking.result() if looking.done() else {}
 
     def families(self, survey: Survey) -> Iterator[Family]:
         state = PENDING_SHUTDOWN if self._stopping() else RUNNING
@@ -121,7 +135,7 @@ class BrokerFamilies:
         replicas = self._engines.replicas
         prefix = "kafka_server_replicamanager_"
         # The first of these does the looking.
-        yield Family("", GAUGE, "", survey.steps(replicas.image))
+        yield Family("", GAUGE, "", survey.steps(replicas))
         for name, help_, value in (
             ("partitioncount", "Replicas on this broker.", len(survey.partitions)),
             ("leadercount", "Partitions this broker leads.", survey.leaders),
@@ -275,9 +289,7 @@ class BrokerFamilies:
                 "When the certificate of a listener ends.",
                 ((labels(listener=name), at) for name, at in until.items()),
             )
-        disks = [
-            (labels(directory=each.path), _room(each.path)) for each in self._engines.logs.online_directories
-        ]
+        disks = [(labels(directory=path), room) for path, room in self._rooms.items()]
         for number, name, help_ in (
             (
                 0,
@@ -286,20 +298,24 @@ class BrokerFamilies:
             ),
             (1, "headrace_disk_size_bytes", "Bytes of the disk of a data directory."),
         ):
-            yield several(name, GAUGE, help_, [(label, room[number]) for label, room in disks if room])
+            yield several(name, GAUGE, help_, [(label, room[number]) for label, room in disks])
 
 
-def _room(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.statvfs(path)
-    except OSError:
-        return None
-    return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
+def _rooms(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """(bytes free, bytes altogether) of the disk of each directory."""
+    found = {}
+    for path in paths:
+        try:
+            status = os.statvfs(path)
+        except OSError:
+            continue  # The directory fails, and the log says so.
+        found[path] = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
+    return found
 
 
-def _count(found: Counter[str], states: Iterable[object]) -> Iterator[str]:
+def _count(found: Counter[str], states: Iterable[GroupState]) -> Iterator[str]:
     for state in states:
-        for number, group in enumerate(list(state.groups.values())):  # type: ignore[attr-defined]
+        for number, group in enumerate(list(state.groups.values())):
             if not number % 64:
                 yield ""
             found[state_name(group)] += 1

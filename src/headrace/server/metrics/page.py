@@ -58,6 +58,7 @@ class Page:
         async for _ in in_slices(self._groups.look(groups), self._clock):
             pass
         await self._ends.look_up(groups.starts())
+        await self._broker.look_at_disks()
         families = chain(self._families(groups, every_partition), self._pushed.families(pushed))
         pieces = render(families, content_type)
         async for some in in_slices(pieces, self._clock):

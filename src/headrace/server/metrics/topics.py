@@ -12,7 +12,7 @@ from headrace.server.api.engines import Engines
 from headrace.server.cluster.image import NO_LEADER, MetadataImage
 from headrace.server.log.partition import PartitionLog
 from headrace.server.metrics.broker import Survey
-from headrace.server.metrics.text import COUNTER, GAUGE, Family, labels, several
+from headrace.server.metrics.text import COUNTER, GAUGE, Family, chunks, labels, several
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.traffic import Traffic
 
@@ -63,7 +63,7 @@ OF_PARTITION: tuple[tuple[str, str, Callable[[Partition, MetadataImage], int]], 
 
 
 OF_LOG: tuple[tuple[str, str, Callable[[PartitionLog], int]], ...] = (
-    ("kafka_log_log_size", "Bytes of this broker's replica.", lambda log: log.size),
+    ("kafka_log_log_size", "Bytes of this broker's replica.", lambda log: log.size if log.is_loaded else 0),
     ("kafka_log_log_logendoffset", "The end of this broker's replica.", lambda log: log.log_end_offset),
     ("kafka_log_log_logstartoffset", "Where this broker's replica begins.", lambda log: log.log_start_offset),
 )
@@ -132,24 +132,22 @@ class TopicFamilies:
 
     def _each(self, held: list[Partition], led: list[Partition], image: MetadataImage) -> Iterator[Family]:
         label = self.partition_label
+        leading = [(label(each), each) for each in led]
         for name, help_, value in OF_PARTITION:
-            yield several(name, GAUGE, help_, ((label(each), value(each, image)) for each in led))
+            yield Family(name, GAUGE, help_, chunks(name, leading, _in(image, value)))
         yield Family(
             "kafka_topic_partition_leader",
             GAUGE,
             "The broker that leads; -1, on the controller, when none does.",
-            self._leaders(led, image),
+            self._leaders(leading, image),
         )
-        loaded = [each for each in held if each.log.is_loaded]
+        loaded = [(label(each), each.log) for each in held if each.log.is_loaded]
         for name, help_, read in OF_LOG:
-            yield several(
-                name, GAUGE, help_, ((label(each), read(each.log)) for each in loaded if each.log.is_loaded)
-            )
+            yield Family(name, GAUGE, help_, chunks(name, loaded, read))
 
-    def _leaders(self, led: list[Partition], image: MetadataImage) -> Iterator[str]:
+    def _leaders(self, led: list[tuple[str, Partition]], image: MetadataImage) -> Iterator[str]:
         broker = self._engines.broker_id
-        for each in led:
-            yield f"kafka_topic_partition_leader{self.partition_label(each)} {broker}\n"
+        yield from chunks("kafka_topic_partition_leader", led, lambda _: broker)
         if not self._engines.cluster.is_controller:
             return
         for topic in list(image.topics.values()):
@@ -176,6 +174,10 @@ class TopicFamilies:
             yield several(name, GAUGE, f"{help_} Added up over the partitions led here.", added)
         sizes = ((self._topic(name), size) for name, size in survey.sizes.items() if size is not None)
         yield several("kafka_log_log_size", GAUGE, "Bytes of this broker's replicas of a topic.", sizes)
+
+
+def _in(image: MetadataImage, value: Callable[[Partition, MetadataImage], int]) -> Callable[[Partition], int]:
+    return lambda partition: value(partition, image)
 
 
 def _counted(
