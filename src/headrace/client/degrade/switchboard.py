@@ -25,10 +25,6 @@ class Active:
     """Those that look at records, in their order."""
     group_is_off: bool = False
 
-    @property
-    def acts_on_records(self) -> bool:
-        return bool(self.rules)
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
