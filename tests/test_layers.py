@@ -38,8 +38,22 @@ OUTSIDE = {
     "pipelines": ["wire", "link", "client", "spark", "streaming"],
     "connectors": ["wire", "link", "client", "spark", "streaming"],
     "services": ["wire", "link", "client"],
+    "watch": ["wire", "link", "client"],
+    "backlog": ["wire", "link", "client"],
     "testing": ["wire", "link", *BROKER],
-    "cli": ["wire", "link", "client", "spark", "streaming", "pipelines", "connectors", "services", *BROKER],
+    "cli": [
+        "wire",
+        "link",
+        "client",
+        "spark",
+        "streaming",
+        "pipelines",
+        "connectors",
+        "services",
+        "watch",
+        "backlog",
+        *BROKER,
+    ],
 }
 """What each of the other packages may use. They reach a broker over the wire; only `testing` and `cli` start one."""
 

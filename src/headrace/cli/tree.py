@@ -42,6 +42,10 @@ COMMANDS = {
     "features": Entry("headrace.cli.commands.features", "Show and set feature levels of the cluster."),
     "context": Entry("headrace.cli.commands.context", "Name clusters and choose among them."),
     "cluster": Entry("headrace.cli.commands.cluster", "Describe the cluster and check its health."),
+    "doctor": Entry(
+        "headrace.cli.commands.doctor",
+        "Find what is wrong and what to do: machine, settings, cluster, groups.",
+    ),
     "reassign": Entry(
         "headrace.cli.commands.reassign", "Move partitions to other brokers: plan, execute, status, cancel."
     ),

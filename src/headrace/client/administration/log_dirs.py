@@ -26,6 +26,9 @@ class LogDir:
     path: str
     error: Refused | None
     replicas: list[Replica]
+    total_bytes: int | None = None
+    usable_bytes: int | None = None
+    """Of the volume; None when the broker does not say (before Kafka 3.3)."""
 
 
 def describe(session: Session, broker: int, partitions: Collection[Partition] | None = None) -> list[LogDir]:
@@ -47,6 +50,8 @@ def describe(session: Session, broker: int, partitions: Collection[Partition] | 
                 for topic in each.topics
                 for p in topic.partitions
             ],
+            each.total_bytes if each.total_bytes >= 0 else None,
+            each.usable_bytes if each.usable_bytes >= 0 else None,
         )
         for each in answer.results
     ]
