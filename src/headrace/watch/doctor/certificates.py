@@ -124,12 +124,12 @@ def _found(scene: Scene) -> dict[str, float]:
                 found[f"in {name} of {place}"] = min(dates)
     if scene.watch is not None:
         for broker, own in scene.broker_settings.items():
-            for each in [*listeners.advertised(own), *listeners.bound(own)]:
+            for each in listeners.advertised(own) or listeners.bound(own):
                 until = (
                     shown_at(each.host or "127.0.0.1", each.port) if each.is_encrypted and each.port else None
                 )
                 if until is not None:
-                    found.setdefault(f"that broker {broker} shows at {each}", until)
+                    found.setdefault(f"that broker {broker} shows at {each.address}", until)
     for contact in scene.contacts.reached:
         if scene.client.get("security.protocol", "").upper().endswith("SSL"):
             until = shown_at(contact.host, contact.port)

@@ -45,7 +45,11 @@ def _minimum(scene: Scene) -> Iterator[Finding]:
     factors = _factors(scene)
     impossible = [topic for topic, (factor, minimum) in sorted(factors.items()) if minimum > factor]
     brittle = [topic for topic, (factor, minimum) in sorted(factors.items()) if minimum == factor > 1]
-    weak = [topic for topic, (factor, minimum) in sorted(factors.items()) if minimum == 1 and factor >= 3]
+    weak = [
+        topic
+        for topic, (factor, minimum) in sorted(factors.items())
+        if minimum == 1 and factor >= 3 and not topic.startswith("__")
+    ]
     if impossible:
         first = impossible[0]
         yield error(

@@ -29,9 +29,12 @@ class Listener:
     def is_local(self) -> bool:
         return is_loopback(self.host)
 
+    @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{self.address}"
 
 
 def read(text: str, protocols: str) -> list[Listener]:

@@ -83,7 +83,7 @@ def _kernel(scene: Scene) -> Iterator[Finding]:
             yield error(
                 f"Broker {here.broker} maps two index files for each segment, {wanted:,} or more, and vm.max_map_count is {most:,}: "
                 "it ends with 'Map failed' when that is used up.",
-                "sysctl -w vm.max_map_count=262144, and the same in /etc/sysctl.d. (Headrace's brokers map no indexes.)",
+                "sysctl -w vm.max_map_count=262144, and the same in /etc/sysctl.d; Headrace's own brokers map no indexes.",
                 [here.broker],
             )
     limit, used = scene.machine.memory("CommitLimit"), scene.machine.memory("Committed_AS")

@@ -9,12 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from headrace.client.admin import session_of
-from headrace.client.administration import log_dirs
+from headrace.client.admin import Admin, session_of
+from headrace.client.administration import groups, log_dirs
+from headrace.client.administration.lag import ONE_RECORD
 from headrace.client.administration.session import Session
+from headrace.client.config import connection_settings
+from headrace.client.consumer import Consumer
 from headrace.client.errors import BrokerError
-from headrace.client.lag import GroupLag, LagMonitor
+from headrace.client.lag import GroupLag, LagMeter
 from headrace.client.lag_states import LagState
 
 _REQUEST = 10_000
@@ -36,10 +40,13 @@ class Watch:
     def __init__(self, settings: dict[str, str], window: float) -> None:
         """`settings` are a client's, by librdkafka's names."""
         limits = {"request.timeout.ms": str(_REQUEST), "default.api.timeout.ms": str(_REQUEST)}
-        self._monitor = LagMonitor({**settings, **limits}, window=window)
+        self.settings = settings
+        self._admin = Admin({**settings, **limits})
+        self._consumer: Consumer[bytes, bytes] | None = None
         self.window = window
-        self.session: Session = session_of(self._monitor.admin)
-        self._began: float | None = None
+        self.session: Session = session_of(self._admin)
+        self._sized = self._looked = time.monotonic()
+        """When sizes were measured first, and when the first look was over."""
         self._brokers: Sequence[int] = ()
         self._first: dict[str, GroupLag] = {}
         self._sizes: Sizes = {}
@@ -47,25 +54,28 @@ class Watch:
         self._growth: Growth | None = None
 
     def close(self) -> None:
-        self._monitor.close()
+        if self._consumer is not None:
+            self._consumer.close()
+        self._admin.close()
 
     def begin(self, brokers: Sequence[int]) -> None:
         """The first look. What cannot be seen is reported by the check that asks for it."""
         self._brokers = brokers
-        self._began = time.monotonic()
         try:
             self._sizes = self._measure_sizes()
-            self._first = {group: self._monitor.measure(group) for group in self._monitor.groups()}
+            self._sized = time.monotonic()
+            self._first = {group: self._meter.measure(group) for group in self._groups()}
         except BrokerError:
             self._first = {}
+        self._looked = time.monotonic()
 
     def lags(self) -> list[GroupLag]:
         """Every group, judged over the window; those that had nothing unread at first are not asked again."""
         if self._lags is None:
-            unsettled = [group for group in self._monitor.groups() if not _is_settled(self._first.get(group))]
+            unsettled = [group for group in self._groups() if not _is_settled(self._first.get(group))]
             if unsettled:
                 self._wait()
-            again = {group: self._monitor.measure(group) for group in unsettled}
+            again = {group: self._meter.measure(group) for group in unsettled}
             self._lags = [*({**self._first, **again}.values())]
         return self._lags
 
@@ -78,11 +88,20 @@ class Watch:
                 for key, size in now.items()
                 if key in self._sizes and size > self._sizes[key]
             }
-            self._growth = Growth(time.monotonic() - (self._began or 0.0), now, grown)
+            self._growth = Growth(time.monotonic() - self._sized, now, grown)
         return self._growth
 
     def log_dirs(self, brokers: Sequence[int]) -> dict[int, list[log_dirs.LogDir]]:
         return {broker: log_dirs.describe(self.session, broker) for broker in brokers}
+
+    def _groups(self) -> list[str]:
+        return [each.group for each in groups.listings(self.session)]
+
+    @cached_property
+    def _meter(self) -> LagMeter:
+        """Made when there are groups: a consumer asks for its coordinator at once, and that makes __consumer_offsets."""
+        self._consumer = Consumer({**connection_settings(self.settings), **ONE_RECORD})
+        return LagMeter(self.session, self._consumer.librdkafka, self.window)
 
     def _measure_sizes(self) -> Sizes:
         return {
@@ -93,8 +112,7 @@ class Watch:
         }
 
     def _wait(self) -> None:
-        if self._began is not None:
-            time.sleep(max(0.0, self._began + self.window - time.monotonic()))
+        time.sleep(max(0.0, self._looked + self.window - time.monotonic()))
 
 
 def _is_settled(lag: GroupLag | None) -> bool:
