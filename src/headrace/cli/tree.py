@@ -30,6 +30,9 @@ COMMANDS = {
     "consume": Entry("headrace.cli.commands.consume", "Read records from topics."),
     "groups": Entry("headrace.cli.commands.groups", "List, describe, reset and delete consumer groups."),
     "lag": Entry("headrace.cli.commands.lag", "Watch, check and record how far groups are behind."),
+    "backlog": Entry(
+        "headrace.cli.commands.backlog_advise", "Find out what would help a group that is behind."
+    ),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),
@@ -57,7 +60,9 @@ COMMANDS = {
     ),
     "dlq": Entry("headrace.cli.commands.dlq", "List, show, replay and drop dead letters."),
     "partitioner": Entry("headrace.cli.commands.partitioner", "See what moves when partitions are added."),
-    "perf": Entry("headrace.cli.commands.perf", "Load-test a cluster: produce, consume, end to end."),
+    "perf": Entry(
+        "headrace.cli.commands.perf", "Load-test a cluster: produce, consume, end to end, capacity."
+    ),
     "connect": Entry("headrace.cli.commands.connect", "Move data into topics and out of them, on Spark."),
     "dump-log": Entry("headrace.cli.commands.dump_log", "Print what is in a partition's files."),
     "pipeline": Entry("headrace.cli.commands.pipeline", "Make, check, run and replay pipelines on Spark."),

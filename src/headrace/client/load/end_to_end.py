@@ -48,7 +48,7 @@ def run(
     """Closes the consumer."""
     mark = os.urandom(16)
     try:
-        _start_at_end(consumer, load.partitions)
+        start_at_end(consumer, load.partitions)
         sender = _Sender(producer, load.partitions[0][0], mark, load.size)
         latencies = Latencies()
         if load.rate is None:
@@ -99,7 +99,7 @@ class _Sender:
         self.failure = self.failure or error
 
 
-def _start_at_end(consumer: Consumer, partitions: Sequence[tuple[str, int]]) -> None:
+def start_at_end(consumer: Consumer, partitions: Sequence[tuple[str, int]]) -> None:
     """Assign the partitions and wait until each has a position, so that no record is missed."""
     consumer.assign([TopicPartition(*each, _end(consumer, TopicPartition(*each))) for each in partitions])
     consumer.poll(0)
