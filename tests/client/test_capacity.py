@@ -33,6 +33,11 @@ def test_nothing_is_sustained_by_what_sustains_nothing():
 
 
 @pytest.fixture
+def topic(broker):
+    return broker.create_topic()
+
+
+@pytest.fixture
 def loop(broker, topic):
     """Through a topic of a real broker: `loop(handling=…)`."""
     made = []
@@ -95,7 +100,7 @@ def test_a_scratch_topic_is_made_like_another_and_deleted_whatever_happens(broke
         session = session_of(admin)
 
         def stop(name):
-            assert admin.topic_settings(name)["compression.type"] == "lz4"
+            assert admin.topic_config(name)["compression.type"] == "lz4"
             assert len(admin.topic(name).partitions) == 3
             raise KeyboardInterrupt
 
