@@ -71,6 +71,25 @@ def test_waiting_counts_from_the_moment_a_record_was_due(loop):
     assert step.shortfall(Bound(0.99, 0.05, "p99")).startswith("p99 was ")
 
 
+def test_a_record_is_handed_on_when_it_arrives_and_does_not_wait_for_others(loop):
+    """One record at a time: a consumer that waits for a full batch would add its time limit to each."""
+    running = loop()
+    asked = []
+    consume = running._consumer.consume
+
+    class Watched:
+        def __getattr__(self, name):
+            return getattr(inner, name)
+
+        def consume(self, count, timeout):
+            asked.append(timeout)
+            return consume(count, timeout)
+
+    inner, running._consumer = running._consumer, Watched()
+    assert running.run(50, 0.2, Bound(0.99, 60.0, "p99")).arrived == 10
+    assert set(asked) == {0}
+
+
 def test_a_stall_of_the_broker_delays_every_record_that_was_due_in_it(loop, broker):
     running = loop()
     running.run(100, 0.2, Bound(0.99, 60.0, "p99"))

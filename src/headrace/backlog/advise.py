@@ -93,7 +93,7 @@ def _start(facts: Facts) -> Advice:
     return Advice(
         "no-members",
         f"Start the consumers of {group}: it has no members.",
-        f"{facts.lag.records:,} records are unread and nobody reads them.",
+        f"{facts.lag.records:,} unread, and nobody reads them.",
         f"start your consumer with group.id={group}, or 'headrace consume {_topic(facts)} --group {group}' to look at the records",
     )
 
@@ -299,7 +299,7 @@ def _divert(facts: Facts, within: float) -> Advice:
     return Advice(
         "divert",
         "Serve new records at once and let the backlog drain beside them, if what is new matters more.",
-        f"at this pace the group catches up {'never' if left is None else f'in {show_seconds(left)}'}, and was to do so within "
+        f"at this pace the group {'never catches up' if left is None else f'catches up in {show_seconds(left)}'}, and was to do so within "
         f"{show_seconds(within)}; a new record waits behind {lag.records:,} others.",
         f"headrace backlog divert {lag.group_id} --topic {_topic(facts)}",
     )

@@ -17,9 +17,9 @@ def test_advice_comes_with_arithmetic_and_a_command(headrace, group):
     ran = headrace("backlog", "advise", group)
     assert ran.code == 0
     head, _, sentence, arithmetic, command = ran.lines
-    assert head.startswith(f"Group {group} is gone: 3 unread records, the oldest ")
+    assert head.startswith(f"Group {group} is gone: 3 unread in 1 partition, the oldest ")
     assert sentence == f"1. Start the consumers of {group}: it has no members."
-    assert arithmetic == "   3 records are unread and nobody reads them."
+    assert arithmetic == "   3 unread, and nobody reads them."
     assert command.startswith(f"   → start your consumer with group.id={group}")
     document = headrace("backlog", "advise", group, "--json").json
     assert (document["state"], document["records"]) == ("gone", 3)

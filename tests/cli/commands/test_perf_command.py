@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 
@@ -64,7 +66,7 @@ def test_each_step_is_shown_and_a_bound_that_nothing_keeps_fails(headrace):
     assert any(line.startswith("Plan for 140 records/s") for line in ran.lines)
     ran = headrace("perf", "capacity", *QUICK, "--max-latency", "p50=0.001ms", "--start", 2)
     assert ran.code == 1
-    assert "No rate was sustained within p50=0.001ms, not even 1 records/s" in ran.err
+    assert "No rate was sustained within p50=0.001ms, not even 1.0 records/s" in ran.err
 
 
 def test_an_existing_topic_is_loaded_only_when_told_to(headrace, topic):
@@ -89,3 +91,12 @@ def test_bad_input_gets_one_sentence(headrace, arguments, sentence):
     assert ran.code in (1, 2)
     assert sentence in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+def test_a_test_that_is_interrupted_leaves_no_topic_behind(headrace, start):
+    running = start("perf", "capacity", "--duration", "1h", "--max-latency", "max=60s")
+    name = running.stdout.readline().split()[1]
+    assert name in names(headrace)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(60) == 130
+    assert name not in names(headrace)

@@ -96,11 +96,10 @@ def _show(facts: Facts, found: list[Advice], within: float) -> None:
 
     lag = facts.lag
     oldest = "" if not lag.seconds else f", the oldest {times.show_seconds(lag.seconds)} old"
-    print(
-        f"Group {lag.group_id} is {lag.state.value}: {lag.records:,} unread records{oldest}, in "
-        f"{output.count(len(lag.partitions), 'partition')}; {rate(lag.rate_in) or '?'}/s arrive and {rate(lag.rate_out) or '?'}/s are "
-        f"read by {output.count(lag.members or 0, 'member')}."
-    )
+    line = f"Group {lag.group_id} is {lag.state.value}: {lag.records:,} unread in {output.count(len(lag.partitions), 'partition')}{oldest}"
+    if lag.rate_in is not None and lag.rate_out is not None:
+        line += f"; {rate(lag.rate_in)}/s arrive and {rate(lag.rate_out)}/s are read"
+    print(f"{line}; {output.count(lag.members or 0, 'member')}.")
     if not lag.records:
         print("Nothing is unread, so nothing has to be done.")
     elif is_draining_in_time(lag, within):

@@ -140,7 +140,7 @@ def capacity(
         _show(found, bound, size)
     if found.sustained is None:
         raise Failure(
-            f"No rate was sustained within {max_latency}, not even {found.steps[-1].rate:,.0f} records/s; allow more time with "
+            f"No rate was sustained within {max_latency}, not even {_rate(found.steps[-1].rate)} records/s; allow more time with "
             "--max-latency, or see 'headrace doctor'."
         )
 
@@ -175,11 +175,15 @@ def _bound(text: str) -> Bound:
     return Bound(float(match["share"]) / 100, limit, f"p{match['share']}")
 
 
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
 def _show_step(step: Step, bound: Bound) -> None:
     wrong = step.shortfall(bound)
     times_ = f"p50 {step.latency.p50:,.1f}, p99 {step.latency.p99:,.1f}, max {step.latency.max:,.1f} ms"
     print(
-        f"{step.rate:>12,.0f} records/s: {times_:<46} {f'not sustained: {wrong}' if wrong else 'sustained'}",
+        f"{_rate(step.rate):>12} records/s: {times_:<46} {f'not sustained: {wrong}' if wrong else 'sustained'}",
         flush=True,
     )
 
@@ -189,18 +193,18 @@ def _show(found: Capacity, bound: Bound, size: int) -> None:
         return
     best = found.sustained
     print(
-        f"\nSustained: {best.rate:,.0f} records/s ({best.rate * size / 2**20:,.1f} MiB/s) with {bound.name} at {best.at_bound:,.1f} ms."
+        f"\nSustained: {_rate(best.rate)} records/s ({best.rate * size / 2**20:,.1f} MiB/s) with {bound.name} at {best.at_bound:,.1f} ms."
     )
     if found.failed is None:
         print("That was the highest rate asked for (--max-rate).")
     else:
-        print(f"Not sustained: {found.failed.rate:,.0f} records/s, since {found.failed.shortfall(bound)}.")
+        print(f"Not sustained: {_rate(found.failed.rate)} records/s, since {found.failed.shortfall(bound)}.")
         if found.failed.client_was_late:
             print(
                 "So this client was the limit, and the cluster takes more: measure from several machines at once."
             )
     print(
-        f"Plan for {found.plan_for:,.0f} records/s: the rest is for peaks within a second, a broker that is down, and catching up."
+        f"Plan for {_rate(found.plan_for)} records/s: the rest is for peaks within a second, a broker that is down, and catching up."
     )
 
 

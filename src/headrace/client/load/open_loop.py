@@ -68,7 +68,7 @@ class Step:
         if self.failure:
             return f"a record was not written: {self.failure}"
         if self.client_was_late:
-            return "this client could not send as fast"
+            return "this client, or its machine, could not send as fast"
         if self.arrived < self.sent:
             return f"only {self.arrived:,} of {self.sent:,} records arrived in time"
         if self.at_bound > bound.seconds * 1000:
@@ -127,7 +127,7 @@ class OpenLoop:
         )
 
     def _receive(self, latencies: Latencies) -> None:
-        for message in self._consumer.consume(_BATCH if not self._handling else 1, timeout=0.05):
+        for message in self._next():
             error = message.error()
             if error is not None:
                 if error.retriable() or error.code() == KafkaError._PARTITION_EOF:
@@ -141,6 +141,13 @@ class OpenLoop:
                 if self._handling:
                     time.sleep(self._handling)
                 latencies.add(time.perf_counter() - due)
+
+    def _next(self) -> list[Message]:
+        """Waits for one record only: a batch would wait until it is full."""
+        first = self._consumer.poll(0.05)
+        if first is None:
+            return []
+        return [first] if self._handling else [first, *self._consumer.consume(_BATCH, timeout=0)]
 
     def send(self, number: int, step: int, due: float, on_delivery: Delivered) -> None:
         """BufferError when librdkafka's queue is full."""

@@ -129,8 +129,12 @@ def in_topic(topic: Values, broker: Values) -> Iterator[Conflict]:
     if flushed < looked and not _is_headrace(broker):  # which looks as often as flush.ms asks for
         yield Conflict(
             "flush.ms, log.flush.scheduler.interval.ms",
-            f"flush.ms is {_days(flushed)} but brokers look for logs to flush "
-            + (f"only every {_days(looked)}" if looked < _LONG_MAX else "never")
+            f"flush.ms is {_days(flushed)} but brokers "
+            + (
+                "never look for logs to flush"
+                if looked == _LONG_MAX
+                else f"look for logs to flush every {_days(looked)}"
+            )
             + " (log.flush.scheduler.interval.ms)",
             "set log.flush.scheduler.interval.ms to flush.ms or less",
         )
@@ -182,7 +186,7 @@ def in_brokers(broker: Values, live: int | None, there: frozenset[str] = frozens
         if live is not None and wanted > live and topic not in there:
             yield Conflict(
                 f"{name}, the number of brokers",
-                f"{name} is {wanted} but there are {live} brokers: {why}",
+                f"{name} is {wanted} and the number of brokers {live}: {why}",
                 f"start more brokers, or set {name}={live}",
             )
     if _number(broker, "transaction.state.log.min.isr", 1) > _number(

@@ -81,4 +81,4 @@ def listed(names: Sequence[object]) -> str:
 
 def counted(number: int, what: str) -> str:
     """1 topic, 2 topics"""
-    return f"{number} {what}" + ("" if number == 1 else "s")
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from headrace.client.durations import show_seconds
 from headrace.client.lag import GroupLag
 from headrace.client.lag_states import LagState
-from headrace.watch.doctor.findings import Check, Finding, Needs, Severity, error, listed, warning
+from headrace.watch.doctor.findings import Check, Finding, Needs, Severity, counted, error, listed, warning
 from headrace.watch.doctor.scene import Scene
 
 
@@ -31,7 +31,7 @@ def _loss(scene: Scene) -> Iterator[Finding]:
         if lag.lost:
             lost = [each.partition for each in lag.partitions if each.lost]
             yield error(
-                f"Group {lag.group_id} has lost {lag.lost:,} records of {listed([f'{p.topic}-{p.partition}' for p in lost])}: they were "
+                f"Group {lag.group_id} has lost {counted(lag.lost, 'record')} of {listed([f'{p.topic}-{p.partition}' for p in lost])}: they were "
                 "deleted before it read them.",
                 f"Nothing brings them back; start its consumers, or 'headrace groups reset-offsets {lag.group_id} --to-earliest' if it is "
                 "to begin with what is left.",
@@ -63,7 +63,7 @@ def _standing(scene: Scene) -> Iterator[Finding]:
 
 def _unread(lag: GroupLag) -> str:
     behind = "" if lag.seconds is None else f", the oldest {show_seconds(lag.seconds)} old"
-    return f"{lag.records:,} unread records{behind},"
+    return f"{counted(lag.records, 'unread record')}{behind},"
 
 
 def _in(lag: GroupLag, state: LagState) -> list[str]:
