@@ -235,6 +235,16 @@ def test_a_member_that_cannot_keep_up_alone_is_to_get_company(broker, measured):
     assert found["divert"].command == f"headrace backlog divert slow --topic {topic}"
 
 
+def test_a_hot_key_is_found_in_the_records_of_its_partition(broker, measured):
+    topic = broker.create_topic(partitions=2)
+    fill(broker, topic, 3_000, partition=0, key=b"celebrity")
+    fill(broker, topic, 5, partition=1, key=b"others")
+    with Reader(broker, "fans", topic, lambda _: True):
+        found = {each.kind: each for each in advise(measured("fans"), 1.0)}
+    assert found["hot-key"].sentence.startswith(f"Split the key celebrity of {topic}: ")
+    assert "100% of " in found["hot-key"].arithmetic
+
+
 def test_a_group_without_members_is_to_be_started(broker, measured):
     topic = broker.create_topic()
     fill(broker, topic, 10)

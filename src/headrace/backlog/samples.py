@@ -9,6 +9,8 @@ from headrace.client.administration import topics
 from headrace.client.administration.errors import check
 from headrace.client.administration.names import Partition
 from headrace.client.administration.session import Session
+from headrace.client.errors import BrokerError
+from headrace.link.errors import BrokerUnavailable
 from headrace.wire.batch import iterate_batches
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -45,7 +47,7 @@ class Sample:
 
 
 def sample(session: Session, partition: Partition, offset: int) -> Sample:
-    """Up to a mebibyte of records from an offset on; fewer when the partition ends, none without a leader."""
+    """Up to a mebibyte of records from an offset on; fewer when the partition ends, none when it cannot be read."""
     leader = next((each.leader for each in topics.partition_states(session, [partition])), None)
     if leader is None:
         return Sample()
@@ -60,11 +62,14 @@ def sample(session: Session, partition: Partition, offset: int) -> Sample:
             )
         ],
     )
-    with session.connect(leader) as connection:
-        version = min(_BY_NAME, connection.offer.version_of(FetchRequest))
-        found = connection.call(request, version).responses[0].partitions[0]
-        check(found.error_code)
-        data = bytes(found.records or b"")
+    try:
+        with session.connect(leader) as connection:
+            version = min(_BY_NAME, connection.offer.version_of(FetchRequest))
+            found = connection.call(request, version).responses[0].partitions[0]
+            check(found.error_code)
+            data = bytes(found.records or b"")
+    except (BrokerUnavailable, BrokerError, KafkaError):
+        return Sample()  # the leader is gone, or this user may not read: advice is given without
     return _read(data, offset)
 
 

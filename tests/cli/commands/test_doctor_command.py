@@ -59,6 +59,13 @@ def test_no_broker_is_said_with_a_remedy_and_the_machine_is_looked_at_all_the_sa
     assert found["replication"]["outcome"] == "nothing to look at"
 
 
+def test_a_look_at_the_machine_alone_asks_no_broker_and_others_say_that_none_answers(headrace):
+    nowhere = f"127.0.0.1:{free_port()}"
+    assert headrace("doctor", "-b", nowhere, "--only", "uvloop").code == 0
+    ran = headrace("doctor", "-b", nowhere, "--only", "replication")
+    assert (ran.code, ran.err.startswith(f"No broker answers: the broker at {nowhere}")) == (3, True)
+
+
 def test_a_file_is_examined_without_a_cluster(headrace, tmp_path):
     path = tmp_path / "server.properties"
     path.write_text("listeners=PLAINTEXT://0.0.0.0:9092\nnum.io.thread=3\n")

@@ -79,6 +79,18 @@ def test_a_group_without_members_is_found_and_one_that_has_read_everything_is_fi
     assert len(findings("groups-standing", broker.bootstrap)) == 1
 
 
+def test_groups_that_may_not_be_seen_hide_no_others_and_are_counted(broker, member):
+    topic = broker.create_topic()
+    fill(broker, topic)
+    for group in ("a", "b", "c"):
+        member(group, topic).close()
+    assert findings("groups-unseen", broker.bootstrap) == []
+    broker.faults.error("OffsetFetch", "GROUP_AUTHORIZATION_FAILED")
+    [(severity, sentence, _)] = findings("groups-unseen", broker.bootstrap)
+    assert severity == "note"
+    assert sentence.startswith("Not looked at: 1 group,")
+
+
 def test_records_that_retention_deletes_soon_are_an_error_and_lost_ones_too(broker, member):
     topic = broker.create_topic(config={"retention.ms": 1_800_000})
     fill(broker, topic)

@@ -92,9 +92,11 @@ def doctor(
     if length <= 0 or limit <= 0:
         raise Misuse("--window and --timeout take durations above 0, such as 20s and 2m.")
     from headrace.watch.doctor.examination import examine, worst
+    from headrace.watch.doctor.findings import Needs
 
     with _status() as say:
-        scene = _scene(file, None if no_cluster else bootstrap, command_config, length, probe)
+        asked = None if no_cluster or _is_about_this_machine(chosen) else bootstrap
+        scene = _scene(file, asked, command_config, length, probe)
         results = list(examine(scene, chosen, limit, lambda check: say(f"Looking at {check.looks_at} …")))
     severity = worst(results)
     results.sort(key=lambda each: chosen.index(each.check))
@@ -108,6 +110,8 @@ def doctor(
         )
     else:
         view.show(results)
+    if scene.contacts.trouble and chosen[0].needs != Needs.BROKERS:
+        output.note(f"No broker answers: {scene.contacts.trouble.rstrip('.')}.")
     code = _status_of(scene, severity)
     if code:
         raise SystemExit(code)
@@ -122,6 +126,12 @@ def _chosen(only: str | None, skip: str | None) -> list[Check]:
     if not chosen:
         raise Misuse("--skip leaves no check; 'headrace doctor --list' shows them.")
     return chosen
+
+
+def _is_about_this_machine(chosen: list[Check]) -> bool:
+    from headrace.watch.doctor.findings import Needs
+
+    return all(each.needs == Needs.MACHINE for each in chosen)
 
 
 def _scene(

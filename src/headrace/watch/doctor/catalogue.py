@@ -27,6 +27,7 @@ CHECKS = (
     disks.FORECAST,
     groups.LOSS,
     groups.STANDING,
+    groups.UNSEEN,
     transactions.HANGING,
     clocks.CLOCKS,
     durability.SINGLE,

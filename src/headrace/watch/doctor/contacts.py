@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from headrace.link.blocking import Connection
@@ -17,6 +18,7 @@ from headrace.link.settings import KafkaSettings
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.metadata import MetadataRequest
 
+_AT_ONCE = 32
 _PATIENCE = 5.0
 """Seconds for one broker to answer."""
 
@@ -61,20 +63,33 @@ def contact(settings: KafkaSettings) -> Contacts:
     brief = replace(settings, request_timeout=min(settings.request_timeout, _PATIENCE))
     named: dict[int, tuple[str, int]] = {}
     answered, trouble = [], ""
-    for host, port in brief.bootstrap:
-        try:
-            with Connection(host, port, brief) as connection:
-                reply = connection.call(MetadataRequest([], False))
-        except (BrokerUnavailable, KafkaError) as error:
-            trouble = trouble or str(error)
-            continue
-        answered.append(host)
-        named |= {each.node_id: (each.host, each.port) for each in reply.brokers}
-    brokers = tuple(_meet(broker, *address, brief) for broker, address in sorted(named.items()))
+    # At once: the time that each of many brokers may take would add up.
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        for (host, _), reply in zip(
+            brief.bootstrap, threads.map(lambda server: _ask(server, brief), brief.bootstrap), strict=True
+        ):
+            if isinstance(reply, str):
+                trouble = trouble or reply
+            else:
+                answered.append(host)
+                named |= reply
+        known = sorted(named.items())
+        brokers = tuple(threads.map(lambda each: _meet(each[0], each[1], brief), known))
     return Contacts(tuple(answered), brokers, "" if answered else trouble)
 
 
-def _meet(broker: int, host: str, port: int, settings: KafkaSettings) -> Contact:
+def _ask(server: tuple[str, int], settings: KafkaSettings) -> dict[int, tuple[str, int]] | str:
+    """The brokers as one server names them, or why it did not answer."""
+    try:
+        with Connection(*server, settings) as connection:
+            reply = connection.call(MetadataRequest([], False))
+    except (BrokerUnavailable, KafkaError) as error:
+        return str(error)
+    return {each.node_id: (each.host, each.port) for each in reply.brokers}
+
+
+def _meet(broker: int, address: tuple[str, int], settings: KafkaSettings) -> Contact:
+    host, port = address
     try:
         with Connection(host, port, settings) as connection:
             return Contact(broker, host, port, connection.offer)

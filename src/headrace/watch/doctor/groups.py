@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from headrace.client.durations import show_seconds
 from headrace.client.lag import GroupLag
 from headrace.client.lag_states import LagState
-from headrace.watch.doctor.findings import Check, Finding, Needs, Severity, counted, error, listed, warning
+from headrace.watch.doctor.findings import (
+    Check,
+    Finding,
+    Needs,
+    Severity,
+    counted,
+    error,
+    listed,
+    note,
+    warning,
+)
 from headrace.watch.doctor.scene import Scene
 
 
@@ -61,6 +71,15 @@ def _standing(scene: Scene) -> Iterator[Finding]:
             )
 
 
+def _unseen(scene: Scene) -> Iterator[Finding]:
+    scene.watching.lags()
+    if scene.watching.unseen:
+        yield note(
+            f"Not looked at: {counted(scene.watching.unseen, 'group')}, for want of time or because this user may not see them.",
+            "Give a longer --window, or ask for single groups with 'headrace lag check GROUP'.",
+        )
+
+
 def _unread(lag: GroupLag) -> str:
     behind = "" if lag.seconds is None else f", the oldest {show_seconds(lag.seconds)} old"
     return f"{counted(lag.records, 'unread record')}{behind},"
@@ -84,5 +103,13 @@ STANDING = Check(
     "groups with unread records that commit nothing (stalled) or have no members (gone)",
     Needs.CLUSTER,
     _standing,
+    watches=True,
+)
+UNSEEN = Check(
+    "groups-unseen",
+    Severity.NOTE,
+    "groups that could not be looked at",
+    Needs.CLUSTER,
+    _unseen,
     watches=True,
 )

@@ -23,6 +23,8 @@ from headrace.client.lag_states import LagState
 
 _REQUEST = 10_000
 """Milliseconds for one request."""
+_PATIENCE = 10.0
+"""Seconds for one look at all groups, unless the window is longer."""
 
 Sizes = dict[tuple[int, str, str, int], int]
 """Bytes by broker, directory, topic and partition."""
@@ -51,6 +53,8 @@ class Watch:
         self._first: dict[str, GroupLag] = {}
         self._sizes: Sizes = {}
         self._lags: list[GroupLag] | None = None
+        self.unseen = 0
+        """Groups that there was no time for, or that this user may not see."""
         self._growth: Growth | None = None
 
     def close(self) -> None:
@@ -64,20 +68,41 @@ class Watch:
         try:
             self._sizes = self._measure_sizes()
             self._sized = time.monotonic()
-            self._first = {group: self._meter.measure(group) for group in self._groups()}
+            self._first = self._measure(self._groups(), time.monotonic() + max(self.window, _PATIENCE))
         except BrokerError:
             self._first = {}
         self._looked = time.monotonic()
 
     def lags(self) -> list[GroupLag]:
-        """Every group, judged over the window; those that had nothing unread at first are not asked again."""
+        """Every group that was seen, judged over the window; those that had nothing unread at first are not asked again."""
         if self._lags is None:
-            unsettled = [group for group in self._groups() if not _is_settled(self._first.get(group))]
+            groups_now = self._groups()
+            seen = [group for group in groups_now if group in self._first] or groups_now
+            unsettled = [group for group in seen if not _is_settled(self._first.get(group))]
             if unsettled:
                 self._wait()
-            again = {group: self._meter.measure(group) for group in unsettled}
-            self._lags = [*({**self._first, **again}.values())]
+            found = {
+                **self._first,
+                **self._measure(unsettled, time.monotonic() + max(self.window, _PATIENCE)),
+            }
+            self._lags = list(found.values())
+            self.unseen = len(groups_now) - len(found)
         return self._lags
+
+    def _measure(self, names: Sequence[str], deadline: float) -> dict[str, GroupLag]:
+        """The groups that could be measured by then; a group that this user may not see does not hide the others."""
+        found: dict[str, GroupLag] = {}
+        refused: BrokerError | None = None
+        for group in names:
+            if time.monotonic() > deadline:
+                break
+            try:
+                found[group] = self._meter.measure(group)
+            except BrokerError as error:
+                refused = error
+        if refused is not None and not found:
+            raise refused
+        return found
 
     def growth(self) -> Growth:
         if self._growth is None:
