@@ -88,6 +88,14 @@ def test_a_member_that_reads_less_than_half_of_the_others_is_named():
     assert slow.arithmetic == "5 records/s, the others 50 each."
 
 
+def test_a_first_record_that_is_never_handled_counts_though_nothing_was_committed():
+    never = replace(part(0, state=LagState.UNKNOWN, rate_out=0.0), committed=None)
+    first = advise(facts(never, part(1)), HALF_AN_HOUR)[0]
+    assert (first.kind, "nothing committed yet, at offset 500" in first.arithmetic) == ("poison-record", True)
+    nobody = replace(never, member=None)
+    assert "poison-record" not in kinds(advise(facts(nobody, part(1)), HALF_AN_HOUR))
+
+
 def keyed(*keys, batches=1, size=100_000):
     records = tuple(Record(number, 0, key, b"") for number, key in enumerate(keys))
     return Sample(records, batches, size)
@@ -207,8 +215,16 @@ def test_a_record_that_is_never_handled_is_shown_with_its_partition_offset_and_k
     topic = broker.create_topic(partitions=2)
     fill(broker, topic, 3, partition=0, key=b"fine")
     fill(broker, topic, 3, partition=0, key=b"poison")
-    fill(broker, topic, 5_000, partition=1)
-    with Reader(broker, "billing", topic, lambda message: message.key() != b"poison"):
+    reached = threading.Event()
+
+    def handle(message):
+        if message.key() == b"poison":
+            reached.set()
+        return message.key() != b"poison"
+
+    with Reader(broker, "billing", topic, handle):
+        assert reached.wait(90)
+        fill(broker, topic, 5_000, partition=1)
         for _ in range(5):
             poison, *_ = advise(measured("billing"), HALF_AN_HOUR)
             if poison.kind == "poison-record":

@@ -105,7 +105,7 @@ def _standing(facts: Facts) -> Iterator[Advice]:
         each.member.member_id for each in facts.lag.partitions if each.member is not None and each.rate_out
     }
     for each in facts.lag.partitions:
-        if each.state != LagState.STALLED:
+        if not _stands(each):
             continue
         place, offset = each.partition, _next_offset(facts, each)
         found = facts.samples.get(place, Sample()).first
@@ -123,7 +123,7 @@ def _standing(facts: Facts) -> Iterator[Advice]:
             yield Advice(
                 "poison-record",
                 f"Look at {at} of {place}: the group gets past others but not past this one{who}.",
-                f"committed offset {offset} for {show_seconds(facts.window)}, with {each.records:,} records unread behind it.{or_else}",
+                f"{'nothing committed yet, at' if each.committed is None else 'committed'} offset {offset} for {show_seconds(facts.window)}, with {each.records:,} records unread behind it.{or_else}",
                 f"headrace consume {place.topic} --partition {place.partition} --offset {offset} --max 1   (to step over it, stop the group, "
                 f"then: headrace groups reset-offsets {group} --topic {place.topic}:{place.partition} --to-offset {skip} --execute)",
             )
@@ -135,6 +135,12 @@ def _standing(facts: Facts) -> Iterator[Advice]:
                 "that it waits for, a record that fails for ever, or commits that are further apart than the look (--window).",
                 f"headrace consume {place.topic} --partition {place.partition} --offset {offset} --max 1",
             )
+
+
+def _stands(each: PartitionLag) -> bool:
+    """A member has it and gets nowhere: also where the very first record is not handled, and nothing was ever committed."""
+    at_the_start = each.committed is None and each.member is not None and each.rate_out == 0
+    return each.state == LagState.STALLED or (each.records > 0 and at_the_start)
 
 
 def _moves(facts: Facts) -> bool:
