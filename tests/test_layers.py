@@ -41,6 +41,7 @@ OUTSIDE = {
     "connectors": ["wire", "link", "client", "spark", "streaming"],
     "services": ["wire", "link", "client"],
     "watch": ["wire", "link", "client"],
+    "backlog": ["wire", "link", "client"],
     "testing": ["wire", "link", *BROKER],
     "cli": [
         "wire",
@@ -52,6 +53,7 @@ OUTSIDE = {
         "connectors",
         "services",
         "watch",
+        "backlog",
         *BROKER,
     ],
 }

@@ -41,6 +41,9 @@ COMMANDS = {
         "headrace.cli.commands.degrade",
         "Do less under load: switch rules on and off, replay what was dropped.",
     ),
+    "backlog": Entry(
+        "headrace.cli.commands.backlog_advise", "Find out what would help a group that is behind."
+    ),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),
@@ -54,6 +57,10 @@ COMMANDS = {
     "features": Entry("headrace.cli.commands.features", "Show and set feature levels of the cluster."),
     "context": Entry("headrace.cli.commands.context", "Name clusters and choose among them."),
     "cluster": Entry("headrace.cli.commands.cluster", "Describe the cluster and check its health."),
+    "doctor": Entry(
+        "headrace.cli.commands.doctor",
+        "Find what is wrong and what to do: machine, settings, cluster, groups.",
+    ),
     "reassign": Entry(
         "headrace.cli.commands.reassign", "Move partitions to other brokers: plan, execute, status, cancel."
     ),
@@ -65,7 +72,9 @@ COMMANDS = {
     ),
     "dlq": Entry("headrace.cli.commands.dlq", "List, show, replay and drop dead letters."),
     "partitioner": Entry("headrace.cli.commands.partitioner", "See what moves when partitions are added."),
-    "perf": Entry("headrace.cli.commands.perf", "Load-test a cluster: produce, consume, end to end."),
+    "perf": Entry(
+        "headrace.cli.commands.perf", "Load-test a cluster: produce, consume, end to end, capacity."
+    ),
     "connect": Entry("headrace.cli.commands.connect", "Move data into topics and out of them, on Spark."),
     "dump-log": Entry("headrace.cli.commands.dump_log", "Print what is in a partition's files."),
     "pipeline": Entry("headrace.cli.commands.pipeline", "Make, check, run and replay pipelines on Spark."),

@@ -9,13 +9,14 @@ _ISO = re.compile(
     re.IGNORECASE,
 )
 _SHORT = re.compile(
-    r"^(?:(?P<d>[\d.]+)d)?(?:(?P<h>[\d.]+)h)?(?:(?P<m>[\d.]+)m)?(?:(?P<s>[\d.]+)s)?$", re.IGNORECASE
+    r"^(?:(?P<d>[\d.]+)d)?(?:(?P<h>[\d.]+)h)?(?:(?P<m>[\d.]+)m)?(?:(?P<s>[\d.]+)s)?(?:(?P<ms>[\d.]+)ms)?$",
+    re.IGNORECASE,
 )
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001}
 
 
 def seconds_of(text: str) -> float:
-    """Seconds of a duration: 90s, 1h30m, 7d, or ISO 8601's P1DT2H. Raises ValueError with a sentence."""
+    """Seconds of a duration: 50ms, 90s, 1h30m, 7d, or ISO 8601's P1DT2H. Raises ValueError with a sentence."""
     match = _ISO.match(text.strip()) or _SHORT.match(text.strip())
     found = match.groupdict() if match else {}
     parts = {unit: value for unit, value in found.items() if value and unit in _SECONDS}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli import options
+from headrace.cli.commands.perf_capacity import EPILOG, capacity
 from headrace.cli.failure import Failure, Misuse
 from headrace.cli.parsing import properties
 from headrace.cli.view import output
@@ -16,7 +17,8 @@ from headrace.cli.view import output
 if TYPE_CHECKING:
     from headrace.client.load.numbers import LatencySummary, Throughput
 
-app = options.command_app("Load-test a cluster: produce, consume, and end to end.")
+app = options.command_app("Load-test a cluster: produce, consume, end to end, and what it sustains.")
+app.command(epilog=EPILOG)(capacity)
 
 Property = Annotated[
     list[str] | None,

@@ -6,7 +6,11 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from headrace.client.sizes import show_bytes
+
 MISSING = "-"
+
+size = show_bytes
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -43,15 +47,6 @@ def json_line(value: Any) -> str:
     import json
 
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def size(count: int) -> str:
-    """Bytes as people read them."""
-    amount, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while amount >= 1024 and len(units) > 1:
-        amount /= 1024
-        units.pop(0)
-    return f"{amount:.0f} {units[0]}" if units[0] == "B" else f"{amount:.1f} {units[0]}"
 
 
 def count(number: int, what: str) -> str:

@@ -54,6 +54,22 @@ def list_offsets(
     )
 
 
+def newest(session: Session, partitions: Sequence[Partition]) -> dict[Partition, tuple[int, float]]:
+    """Offset and time, in seconds since 1970, of the record with the latest timestamp; empty and refused partitions are left out."""
+    if not partitions:
+        return {}
+    asked = {TopicPartition(topic, partition): MAX_TIMESTAMP for topic, partition in partitions}
+    futures = session.librdkafka.list_offsets(asked, **session.limits.request)
+    answers, _ = session.wait_for_all(
+        futures, lambda each: f"asking for the newest record of {each.topic}-{each.partition}"
+    )
+    return {
+        (each.topic, each.partition): (answer.offset, answer.timestamp / 1000)
+        for each, answer in answers.items()
+        if answer.offset >= 0 and answer.timestamp >= 0
+    }
+
+
 def delete_before(session: Session, before: Mapping[Partition, int]) -> dict[Partition, int | BrokerError]:
     """Delete the records below an offset (-1: below the high watermark). Returns the new first offset or the refusal."""
     request = [TopicPartition(topic, partition, offset) for (topic, partition), offset in before.items()]

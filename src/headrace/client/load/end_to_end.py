@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from headrace.client.administration.errors import refused_by_librdkafka, sentence
 from headrace.client.errors import ClientError, DeliveryError
@@ -18,6 +18,8 @@ from headrace.client.load.numbers import Latencies, Pace
 _STAMP = struct.Struct(">16sq")  # this run's mark, and when the record was sent (perf_counter, ns)
 SMALLEST = _STAMP.size
 _PATIENCE = 60.0
+_NEW_TOPIC = 10.0
+_NOT_YET = (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.LEADER_NOT_AVAILABLE)
 
 
 CONSUMER: Mapping[str, str | int | bool] = {
@@ -48,7 +50,7 @@ def run(
     """Closes the consumer."""
     mark = os.urandom(16)
     try:
-        _start_at_end(consumer, load.partitions)
+        start_at_end(consumer, load.partitions)
         sender = _Sender(producer, load.partitions[0][0], mark, load.size)
         latencies = Latencies()
         if load.rate is None:
@@ -99,15 +101,23 @@ class _Sender:
         self.failure = self.failure or error
 
 
-def _start_at_end(consumer: Consumer, partitions: Sequence[tuple[str, int]]) -> None:
+def start_at_end(consumer: Consumer, partitions: Sequence[tuple[str, int]]) -> None:
     """Assign the partitions and wait until each has a position, so that no record is missed."""
     consumer.assign([TopicPartition(*each, _end(consumer, TopicPartition(*each))) for each in partitions])
     consumer.poll(0)
 
 
 def _end(consumer: Consumer, partition: TopicPartition) -> int:
-    _, end = consumer.get_watermark_offsets(partition, timeout=_PATIENCE)
-    return end if end >= 0 else OFFSET_END
+    """Asks again while the consumer has not heard of the topic, which may be new."""
+    deadline = time.monotonic() + _NEW_TOPIC
+    while True:
+        try:
+            _, end = consumer.get_watermark_offsets(partition, timeout=_PATIENCE)
+            return end if end >= 0 else OFFSET_END
+        except KafkaException as error:
+            if error.args[0].code() not in _NOT_YET or time.monotonic() > deadline:
+                raise refused_by_librdkafka(error.args[0]) from None
+            time.sleep(0.05)
 
 
 def _receive(

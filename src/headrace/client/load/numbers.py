@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 MEBIBYTE = 1024 * 1024
@@ -38,13 +39,17 @@ class Latencies:
         """Those after the first `start`."""
         return self._values[start:]
 
+    def percentile(self, share: float) -> float:
+        """In milliseconds; 0 when there are none."""
+        return _percentile(sorted(self._values), share)
+
     def summary(self) -> LatencySummary:
         ordered = sorted(self._values)
         if not ordered:
             return LatencySummary(0, 0, 0, 0, 0, 0)
 
         def percentile(share: float) -> float:
-            return ordered[min(int(share * len(ordered)), len(ordered) - 1)] * 1000
+            return _percentile(ordered, share)
 
         return LatencySummary(
             average=sum(ordered) / len(ordered) * 1000,
@@ -54,6 +59,10 @@ class Latencies:
             p999=percentile(0.999),
             max=ordered[-1] * 1000,
         )
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)] * 1000 if ordered else 0.0
 
 
 @dataclass(frozen=True, slots=True)

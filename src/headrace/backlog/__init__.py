@@ -1,0 +1,1 @@
+"""Backlogs: what would help a group that is behind, and ways around it."""
