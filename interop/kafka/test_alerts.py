@@ -152,14 +152,14 @@ def test_every_rule_has_data_and_one_of_two_instances_acts(
                     run = command(config, kafka.address, "run")
                     instances.append(subprocess.Popen(run, stderr=stderr, env=environment))
                 until(lambda: "acts now" in logs[0].read_text(), "the first acts", 300)
-            for rule in ("letters", "stopped", "brokers", "disk"):
+            for rule in ("letters", "stopped", "losing", "brokers", "disk"):
                 until(lambda rule=rule: told(out, rule) == ["firing"], rule, 300)  # type: ignore[misc]
             # A kill between a notice and its record would have it sent again.
-            until(lambda: delivered(admin, kafka.address) == 4, "the records of all four", 300)
+            until(lambda: delivered(admin, kafka.address) == 5, "the records of all five", 60)
             instances[0].kill()
             until(lambda: "acts now" in logs[1].read_text(), "the second acts", 300)
             until(lambda: commit(admin, partition, 2), "the coordinator", 300)
-            until(lambda: told(out, "stopped") == ["firing", "resolved"], "the end", 300)
+            until(lambda: told(out, "stopped") == ["firing", "resolved"], "the end", 120)
             for rule in ("letters", "brokers", "disk"):
                 assert told(out, rule) == ["firing"], "it had fired already"
         finally:
