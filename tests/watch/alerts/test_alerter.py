@@ -163,6 +163,16 @@ def test_a_silence_holds_over_restarts_and_its_end_is_heard(
     until(lambda: inbox.of("letters") == ["firing"], "the notice after the silence")
 
 
+def test_a_silence_ends_the_attempts_to_deliver(broker: BrokerThread, inbox: Inbox, alerter: Run) -> None:
+    inbox.answer_always = 503
+    dead_letter(broker.bootstrap)
+    alerter(broker.bootstrap, rules(inbox, DEAD_LETTERS))
+    until(lambda: ("fired", "letters") in history(broker.bootstrap), "the firing")
+    silence(broker.bootstrap, "letters", 3600)
+    until(lambda: ("not delivered", "letters") in history(broker.bootstrap), "the withdrawal")
+    assert inbox.received == []
+
+
 def test_a_group_that_stops_reading_is_told_of_and_its_return(
     broker: BrokerThread, inbox: Inbox, alerter: Run
 ) -> None:
@@ -256,6 +266,7 @@ def test_while_the_cluster_is_away_that_is_told_and_nothing_else_changes(
     dead_letter(broker.bootstrap)
     running = alerter(broker.bootstrap, rules(inbox, DEAD_LETTERS + AWAY))
     until(lambda: inbox.of("letters") == ["firing"], "the notice")
+    until(lambda: ("delivered", "letters") in history(broker.bootstrap), "the record of it")
     broker.kill()
     until(lambda: inbox.of("away") == ["firing"], "that the cluster is away")
     assert "has not answered" in inbox.received[-1].document["summary"]
@@ -288,6 +299,8 @@ def test_one_acts_and_after_a_kill_another_goes_on_without_firing_again(
     second = alerter(broker.bootstrap, rules(inbox, DEAD_LETTERS), "second")
     dead_letter(broker.bootstrap)
     until(lambda: inbox.of("letters") == ["firing"], "the notice")
+    # A kill between a notice and its record would have it sent again.
+    until(lambda: ("delivered", "letters") in history(broker.bootstrap), "the record of it")
     looked_again(second)
     assert second.role is Role.STANDBY
     first.kill()

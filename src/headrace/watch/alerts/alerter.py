@@ -32,7 +32,7 @@ from headrace.watch.alerts.observer import Look, Observing
 from headrace.watch.alerts.receivers.opening import open_receiver
 from headrace.watch.alerts.register import Register
 from headrace.watch.alerts.silences import Silence
-from headrace.watch.alerts.states import Alert, Outcome, due, tell
+from headrace.watch.alerts.states import Alert, Outcome, Phase, due, tell
 from headrace.watch.alerts.store import Acting, Store, Writer
 
 log = logging.getLogger("headrace.alerts")
@@ -180,8 +180,11 @@ class Alerter:
 
     def _withdraw_all(self) -> None:
         for key in self._register.alerts:
-            for courier in self._couriers.values():
-                courier.withdraw(key)
+            self._withdraw(key)
+
+    def _withdraw(self, key: str) -> None:
+        for courier in self._couriers.values():
+            courier.withdraw(key)
 
     # What is seen.
 
@@ -208,6 +211,8 @@ class Alerter:
         for alert in self._alerts():
             rule = self._declaration.rule(alert.rule)
             silenced = any(silence.covers(alert, now) for silence in self._silences)
+            if silenced and alert.phase is Phase.FIRING:
+                self._withdraw(alert.key)  # what was refused so far is not tried again
             for name, phase in due(alert, now, self._repeats(alert, rule), silenced=silenced):
                 courier = self._couriers.get(name)
                 if courier is None:  # it is no longer in the file
