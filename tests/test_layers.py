@@ -33,13 +33,25 @@ OUTSIDE = {
     "wire": [],
     "link": ["wire"],
     "client": ["wire", "link"],
+    "backlog": ["wire", "link", "client"],
     "spark": ["wire", "link", "client"],
     "streaming": ["wire", "link", "client"],
     "pipelines": ["wire", "link", "client", "spark", "streaming"],
     "connectors": ["wire", "link", "client", "spark", "streaming"],
     "services": ["wire", "link", "client"],
     "testing": ["wire", "link", *BROKER],
-    "cli": ["wire", "link", "client", "spark", "streaming", "pipelines", "connectors", "services", *BROKER],
+    "cli": [
+        "wire",
+        "link",
+        "client",
+        "backlog",
+        "spark",
+        "streaming",
+        "pipelines",
+        "connectors",
+        "services",
+        *BROKER,
+    ],
 }
 """What each of the other packages may use. They reach a broker over the wire; only `testing` and `cli` start one."""
 

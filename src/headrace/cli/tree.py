@@ -30,6 +30,9 @@ COMMANDS = {
     "consume": Entry("headrace.cli.commands.consume", "Read records from topics."),
     "groups": Entry("headrace.cli.commands.groups", "List, describe, reset and delete consumer groups."),
     "lag": Entry("headrace.cli.commands.lag", "Watch, check and record how far groups are behind."),
+    "backlog": Entry(
+        "headrace.cli.commands.backlog", "Divert a backlog, so that new records are served at once."
+    ),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),

@@ -40,10 +40,15 @@ def committed(session: Session, group: str) -> dict[Partition, Committed]:
     return found
 
 
-def commit(session: Session, group: str, offsets: Mapping[Partition, int]) -> dict[Partition, BrokerError]:
-    """Set what a group without members has committed. Returns the refusals."""
+def commit(
+    session: Session, group: str, offsets: Mapping[Partition, int], note: str = ""
+) -> dict[Partition, BrokerError]:
+    """Set what a group without members has committed, with a note beside it. Returns the refusals."""
     doing = f"setting the offsets of group {group}"
-    places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+    places = [
+        TopicPartition(topic, partition, offset, metadata=note)
+        for (topic, partition), offset in offsets.items()
+    ]
     asked = [ConsumerGroupTopicPartitions(group, places)]
     futures = session.librdkafka.alter_consumer_group_offsets(asked, **session.limits.request)
     answer = session.wait(futures[group], doing)

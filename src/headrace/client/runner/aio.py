@@ -102,7 +102,15 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         # Without room one record is read all the same: reading is also what serves rebalances.
         records = await consumer.poll(POLL_SECONDS if room else 0, max_records=self._batch if room else 1)
         if not self._stopping.is_set():
-            self._wake(sum(map(self._schedule.add, records)))
+            self._wake(sum(map(self._schedule.add, self._to_handle(records))))
+        if not records and await self._is_over():
+            self._stopping.set()
+
+    async def _is_over(self) -> bool:
+        until = self._until
+        if until is None or not until.look_is_due(self._schedule.load()):
+            return False
+        return await asyncio.to_thread(until.is_over)
 
     async def _finish(self, consumer: AsyncConsumer[Any, Any]) -> None:
         self._stopping.set()
@@ -135,6 +143,8 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         self._schedule.forget(partitions)
         for partition in partitions:
             self._requested.pop(partition, None)
+        if self._until is not None:
+            self._until.gone(partitions)
 
     def _commit_last(self, consumer: AsyncConsumer[Any, Any], offsets: Offsets) -> None:
         try:

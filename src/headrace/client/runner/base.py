@@ -18,6 +18,7 @@ from headrace.client.record import Record, TopicPartition
 from headrace.client.runner.hooks import Hook
 from headrace.client.runner.retry import Retry
 from headrace.client.runner.schedule import Order, Schedule, Task
+from headrace.client.runner.until import Until
 from headrace.client.serializers import Serializer
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class BaseRunner(ABC, Generic[K, V, R]):
         commit_interval: float = 1.0,
         drain_timeout: float = 30.0,
         start_offsets: Callable[[Collection[TopicPartition]], Offsets] | None = None,
+        until: Offsets | None = None,
         hooks: Sequence[Hook] = (),
         **settings: object,
     ) -> None:
@@ -100,6 +102,7 @@ class BaseRunner(ABC, Generic[K, V, R]):
                 'a runner that starts from offsets kept elsewhere needs order="partition": one number per '
                 "partition cannot say which of several records handled side by side are done"
             )
+        self._until = None if until is None else Until(self._config, checked.group_id, until)
         self._hooks = tuple(hooks)
         self._dead_letters: DeadLetters | None = None
         if dead_letters:
@@ -210,8 +213,14 @@ class BaseRunner(ABC, Generic[K, V, R]):
         self._full_since = {each: self._full_since.get(each, now) for each in full}
         stuck = {each for each in full - paused if now - self._full_since[each] >= _FULL_FOR}
         eased = {each for each in paused if load.get(each, 0) <= self._max_in_flight // 2}
+        if self._until is not None:
+            stuck |= (self._until.passed & assigned) - paused
+            eased -= self._until.passed
         held = (paused | stuck) - eased
         return stuck, eased, full <= held and (not assigned or held < assigned)
+
+    def _to_handle(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
+        return records if self._until is None else self._until.before(records)
 
     def _tell_load(self, load: dict[TopicPartition, int], paused: int) -> None:
         """Those that have gone are shown as empty, once."""

@@ -18,6 +18,7 @@ from headrace.client.record import TopicPartition
 from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
 from headrace.client.runner.schedule import Task
 from headrace.client.runner.signals import stop_on_signals
+from headrace.client.runner.until import Until
 
 _LAST_LOOK = 1.0
 
@@ -47,7 +48,8 @@ class Runner(BaseRunner[K, V, object]):
     instead). Offsets are committed every ``commit_interval`` seconds, only up to the first unfinished
     record. A partition with ``max_in_flight`` unfinished records is paused. When partitions are taken away,
     what runs may finish for ``drain_timeout`` seconds. ``order`` "partition" handles each partition one by
-    one, "none" keeps no order. ``start_offsets`` may say where to begin in newly assigned partitions.
+    one, "none" keeps no order. ``start_offsets`` may say where to begin in newly assigned partitions. With ``until``, an offset for
+    each partition, no record from there on is handled, and ``run`` returns when the group has read all before.
     """
 
     default_concurrency = 8
@@ -120,7 +122,13 @@ class Runner(BaseRunner[K, V, object]):
         records = consumer.fetch(POLL_SECONDS, self._batch) if room else consumer.fetch(0, 1)
         if records and not self._stopping.is_set():
             with self._lock:
-                self._work_to_do.notify(sum(map(self._schedule.add, records)))
+                self._work_to_do.notify(sum(map(self._schedule.add, self._to_handle(records))))
+        elif self._until is not None and self._look_is_due(self._until) and self._until.is_over():
+            self._stopping.set()
+
+    def _look_is_due(self, until: Until) -> bool:
+        with self._lock:
+            return until.look_is_due(self._schedule.load())
 
     def _finish(self, consumer: Consumer[Any, Any], workers: list[threading.Thread]) -> None:
         self._stopping.set()
@@ -165,6 +173,8 @@ class Runner(BaseRunner[K, V, object]):
             self._schedule.forget(partitions)
             for partition in partitions:
                 self._requested.pop(partition, None)
+            if self._until is not None:
+                self._until.gone(partitions)
 
     def _work(self) -> None:
         done: Task | None = None
