@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace.backlog.backlogs import Backlogs
     from headrace.backlog.divert import Divert
-    from headrace.backlog.drain import drain, drain_async
+    from headrace.backlog.draining import drain, drain_async
     from headrace.backlog.states import State, Way
 
 __all__ = ["Backlogs", "Divert", "State", "Way", "drain", "drain_async"]
@@ -21,8 +21,8 @@ _MODULE_OF = {
     "Divert": "divert",
     "State": "states",
     "Way": "states",
-    "drain": "drain",
-    "drain_async": "drain",
+    "drain": "draining",
+    "drain_async": "draining",
 }
 
 

@@ -112,7 +112,7 @@ class Routes:
     def _is_there(self, consumer: Consumer[bytes, bytes]) -> bool:
         """Whether there is such a topic; none means that nothing was ever routed."""
         try:
-            found = consumer.librdkafka.list_topics(TOPIC, timeout=5.0).topics[TOPIC]
+            found = consumer.librdkafka.list_topics(TOPIC, timeout=2.0).topics[TOPIC]
         except KafkaException:
             return False  # no broker answers: what is known stays
         if found.error is not None or not found.partitions:

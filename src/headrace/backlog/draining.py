@@ -87,17 +87,18 @@ async def drain_async(
 class Slots:
     """Moments a fixed time apart, given out one by one; those that nobody took are not made up for."""
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, now: Callable[[], float] = time.monotonic) -> None:
         if not rate > 0:
             raise ConfigError(f"rate is {rate}: it must be a number of records per second above 0")
         self._apart = 1 / rate
+        self._now = now
         self._lock = threading.Lock()
         self._next = 0.0
 
     def take(self) -> float:
         """Take the next one; returns the seconds until then."""
         with self._lock:
-            now = time.monotonic()
+            now = self._now()
             mine = max(now, self._next)
             self._next = mine + self._apart
             return mine - now
