@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from headrace.backlog import Backlogs, State, Way, copying
+from headrace.backlog import Backlogs, Divert, State, Way, copying
 from headrace.client import Admin, Producer, TopicPartition
 from headrace.client.administration.errors import NotPossible
 from headrace.client.scan import scan
@@ -95,6 +95,41 @@ def test_a_command_that_is_killed_after_each_single_step_comes_to_the_same_end(
     assert len(steps) >= 6
 
 
+def test_a_divert_to_a_fresh_topic_that_is_killed_after_each_single_step_comes_to_the_same_end(
+    backlogs: Backlogs, admin: Admin, group: str, behind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brittle = Brittle(backlogs, monkeypatch)
+
+    def with_a_crash(place: int, operation: Callable[[], Divert]) -> tuple[Divert, bool]:
+        brittle.left = place
+        try:
+            return operation(), False
+        except Crash:
+            return operation(), True
+        finally:
+            brittle.left = None
+
+    with Producer(admin_bootstrap(backlogs), routes=True) as producer:
+        for place in range(1, 10):
+            diverting = with_a_crash(place, lambda: backlogs.divert(group, behind, Way.FRESH))
+            assert diverting[0].state is State.DIVERTED
+            fresh = diverting[0].fresh
+            until(lambda to=fresh: producer.send_and_wait(behind, "x").topic == to, "the route")
+            stand_at_the_end(admin, group, behind)
+            stand_at_the_end(admin, group, fresh)
+            joining = with_a_crash(place, lambda: backlogs.join(group, behind, quiet=0.1))
+            assert joining[0].state is State.JOINED
+            until(lambda: producer.send_and_wait(behind, "x").topic == behind, "the way back")
+            stand_at_the_end(admin, group, fresh)
+            if not diverting[1] and not joining[1]:
+                break
+    assert place >= 4
+
+
+def stand_at_the_end(admin: Admin, group: str, topic: str) -> None:
+    admin.set_group_offsets(group, admin.offsets("latest", admin.partitions_of(topic)))
+
+
 def test_a_group_that_ran_on_after_the_divert_was_killed_is_not_taken_back(
     backlogs: Backlogs, admin: Admin, group: str, behind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,11 +168,11 @@ def test_a_copy_that_was_cut_short_goes_on_after_its_last_record(
 ) -> None:
     settled, batches = copying._settled, []
 
-    def settled_for_the_last_time(waiting: list[Any]) -> None:
-        settled(waiting)
-        batches.append(len(waiting))
+    def settled_for_the_last_time(waiting: list[Any]) -> int:
+        batches.append(settled(waiting))
         if len(batches) == 2:
             raise Crash
+        return batches[-1]
 
     with monkeypatch.context() as once:
         once.setattr(copying, "_AT_ONCE", 20)

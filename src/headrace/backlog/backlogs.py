@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 
 from headrace.backlog import cutting, joining, routing, undoing
 from headrace.backlog.divert import Divert
+from headrace.backlog.errors import NotYet
 from headrace.backlog.register import Register, Writer
 from headrace.backlog.site import Site
 from headrace.backlog.states import State, Way
@@ -30,7 +31,6 @@ QUIET = 3.0
 """Seconds without a new record that tell that every producer has left a fresh topic."""
 SETTLE = 1.0
 """Seconds in which somebody who still commits for a stopped group may show."""
-_SESSION_MS = 10_000
 
 
 class Backlogs:
@@ -63,11 +63,12 @@ class Backlogs:
         wait: float = 0.0,
         settle: float = SETTLE,
         other_groups_follow: bool = False,
+        copied: Callable[[int], None] = lambda count: None,
     ) -> Divert:
         """New records are served at once from here on, while the backlog drains beside them.
 
         The group has to be stopped, or to stop within ``wait`` seconds. Raises NotPossible when it does not, when it has no backlog, or
-        when it moves while this happens; then nothing has changed.
+        when it moves while this happens; then nothing has changed. ``copied`` is told how many records more have been copied.
         """
 
         def step(writer: Writer) -> Divert:
@@ -83,7 +84,7 @@ class Backlogs:
             elif begun.state in (State.JOINING, State.UNDOING):
                 raise _under_way(begun)
             if way is not Way.FRESH:
-                return cutting.divert(self.site, writer, begun, settle, _SESSION_MS)
+                return cutting.divert(self.site, writer, begun, settle, copied)
             try:
                 return routing.divert(self.site, writer, begun)
             except NotPossible:
@@ -119,7 +120,7 @@ class Backlogs:
         while True:
             try:
                 return self._change(group, topic, step)
-            except NotPossible:
+            except NotYet:
                 if time.monotonic() >= deadline:
                     raise
                 time.sleep(_AGAIN_LATER)

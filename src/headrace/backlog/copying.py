@@ -7,6 +7,7 @@ misses nothing. One copies at a time, and a record that cannot be written ends t
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ OFFSET = "headrace.backlog.offset"
 """Header: where the record lies in the original."""
 _AT_ONCE = 2_000
 _PAUSE = 0.5
+_SESSION_MS = 10_000
+"""After so long a killed one no longer keeps the turn."""
 _GAPLESS = {
     "enable.gapless.guarantee": True,
     "delivery.timeout.ms": 2_147_483_647,
@@ -39,13 +42,13 @@ class Copied:
     """Where the copy ends."""
 
 
-def copy(site: Site, divert: Divert, session_ms: int) -> None:
+def copy(site: Site, divert: Divert, copied: Callable[[int], None]) -> None:
     """Returns when the copy is complete, which waits for transactions that are open before the cut."""
     turn = f"headrace.backlog.{divert.copy}"
     with exclusive(
-        site.connection, turn, register.TOPIC, f"copying the backlog of {divert.topic}", session_ms
+        site.connection, turn, register.TOPIC, f"copying the backlog of {divert.topic}", _SESSION_MS
     ):
-        while not _copy_what_there_is(site, divert):
+        while not _copy_what_there_is(site, divert, copied):
             time.sleep(_PAUSE)
 
 
@@ -100,7 +103,7 @@ def original_offset(record: Record[bytes, bytes]) -> int:
     return int(value)
 
 
-def _copy_what_there_is(site: Site, divert: Divert) -> bool:
+def _copy_what_there_is(site: Site, divert: Divert, tell: Callable[[int], None]) -> bool:
     """True when nothing is left to copy. A reader of committed records sees nothing after the start of an open transaction."""
     stable = site.ends(divert.topic, read_committed=True)
     starts = divert.at(copied(site, divert).next)
@@ -118,12 +121,15 @@ def _copy_what_there_is(site: Site, divert: Divert) -> bool:
                 )
             )
             if len(waiting) >= _AT_ONCE:
-                _settled(waiting)
-        _settled(waiting)
+                tell(_settled(waiting))
+        tell(_settled(waiting))
     return all(stable[number] >= cut for number, cut in divert.cut.items())
 
 
-def _settled(waiting: list[Future[RecordMetadata]]) -> None:
+def _settled(waiting: list[Future[RecordMetadata]]) -> int:
+    """Returns when all of them are written; how many."""
+    count = len(waiting)
     for each in waiting:
         each.result()
     waiting.clear()
+    return count

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from headrace.backlog import copying, undoing
@@ -30,7 +31,7 @@ _COPY = {
 """Nothing is deleted from a copy before it is read, and a record keeps its time."""
 
 
-def divert(site: Site, writer: Writer, begun: Divert, settle: float, session_ms: int) -> Divert:
+def divert(site: Site, writer: Writer, begun: Divert, settle: float, copied: Callable[[int], None]) -> Divert:
     """From whatever state it is in to DIVERTED."""
     pictures = 0
     while begun.state in (State.PREPARING, State.MOVING):
@@ -42,7 +43,7 @@ def divert(site: Site, writer: Writer, begun: Divert, settle: float, session_ms:
             begun = _prepared(site, writer, begun)
         begun = _moved(site, writer, begun, settle)
     if begun.state is State.COPYING:
-        copying.copy(site, begun, session_ms)
+        copying.copy(site, begun, copied)
         begun = writer.put(begun.becomes(State.DIVERTED))
     return begun
 

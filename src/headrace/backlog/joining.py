@@ -8,6 +8,7 @@ from __future__ import annotations
 from headrace.backlog import undoing
 from headrace.backlog.cutting import crossed_partitions
 from headrace.backlog.divert import Divert, Places
+from headrace.backlog.errors import NotYet
 from headrace.backlog.register import Writer
 from headrace.backlog.site import Site
 from headrace.backlog.states import State, Way
@@ -52,7 +53,7 @@ def _check_drained(site: Site, divert: Divert) -> None:
     left = site.unread(divert.backlog_group, divert.backlog_topic, ends_of_backlog(site, divert))
     if left:
         places = ", ".join(f"{number}: {count:,}" for number, count in sorted(left.items()))
-        raise NotPossible(
+        raise NotYet(
             f"Group {divert.backlog_group} has {sum(left.values()):,} records of {divert.backlog_topic} left to read (by partition {places}); "
             "let it finish and run this again."
         )

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from headrace.backlog import cutting
 from headrace.backlog.divert import Divert, Places
+from headrace.backlog.errors import NotYet
 from headrace.backlog.register import Writer
 from headrace.backlog.site import Site
 from headrace.backlog.states import State
@@ -112,7 +113,7 @@ def _check_drained(site: Site, begun: Divert, topic: str, ends: Places, remedy: 
     left = site.unread(begun.group, topic, ends)
     if left:
         numbers = ", ".join(map(str, sorted(left)))
-        raise NotPossible(
+        raise NotYet(
             f"Group {begun.group} has {sum(left.values()):,} records of {topic} left to read (partitions {numbers}). {remedy}"
         )
 
@@ -125,7 +126,7 @@ def _check_nobody_reads(site: Site, begun: Divert) -> None:
     ]
     if readers:
         names = ", ".join(sorted({f"{each.client_id} on {each.host}" for each in readers}))
-        raise NotPossible(
+        raise NotYet(
             f"Topic {begun.topic} is drained, and {names} still reads it: new records would be handled there before what is left in "
             f"{begun.fresh}. Stop the readers of {begun.topic} and run this again, or give up the order within a key with --any-order."
         )

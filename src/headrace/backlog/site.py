@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 
 from headrace.backlog.divert import Places
+from headrace.backlog.errors import NotYet
 from headrace.client import unread
 from headrace.client.admin import Admin, session_of
 from headrace.client.administration import configs, group_offsets, groups, offsets, topics
@@ -100,7 +101,7 @@ class Site:
         if members:
             hosts = ", ".join(sorted({f"{each.client_id} on {each.host}" for each in members}))
             count = "a member" if len(members) == 1 else f"{len(members)} members"
-            raise NotPossible(f"Group {group} has {count} ({hosts}); {why}")
+            raise NotYet(f"Group {group} has {count} ({hosts}); {why}")
 
     def await_stopped(self, group: str, why: str, patience: float) -> None:
         """The same, after up to ``patience`` seconds in which they may leave."""

@@ -15,6 +15,7 @@ from headrace.cli.failure import Failure, Misuse
 from headrace.cli.parsing import times
 from headrace.cli.view import backlog as view
 from headrace.cli.view import output
+from headrace.cli.view.progress import Progress
 
 if TYPE_CHECKING:
     from headrace.backlog.backlogs import Backlogs
@@ -73,7 +74,15 @@ def divert(
     with _backlogs(bootstrap, command_config) as backlogs:
         if patience:
             output.note(f"Waiting up to {wait} until the members of {group} have stopped.")
-        done = backlogs.divert(group, topic, way, wait=patience, other_groups_follow=other_groups_follow)
+        with Progress("Copying", None, "records", shown=copy and not json) as progress:
+            done = backlogs.divert(
+                group,
+                topic,
+                way,
+                wait=patience,
+                other_groups_follow=other_groups_follow,
+                copied=progress.advance,
+            )
     if json:
         output.json_document(done.as_document())
     else:
@@ -114,7 +123,7 @@ def status(
     if length <= 0:
         raise Misuse("--window takes a duration above 0, such as 10s.")
     with _backlogs(bootstrap, command_config) as backlogs, backlogs.meter(length) as meter:
-        deadline = time.monotonic() + (float("inf") if watch else length)
+        deadline: float | None = None
         while True:
             found = backlogs.diverts(group, topic)
             if not found and (group is not None or topic is not None):
@@ -128,7 +137,9 @@ def status(
                 )
                 raise Failure(f"There is no divert {what}; 'headrace backlog status' shows all there are.")
             looks = [meter.look(each) for each in found]
-            at_end = time.monotonic() >= deadline or all(each.state.over for each in found)
+            now = time.monotonic()
+            at_end = all(each.state.over for each in found) or (deadline is not None and now >= deadline)
+            deadline = deadline or now + length
             if watch or at_end:
                 if json and watch:
                     print("\n".join(output.json_line(each.as_json()) for each in looks), flush=True)
@@ -140,7 +151,7 @@ def status(
                     output.note("Nothing is diverted.")
             if at_end and not watch:
                 return
-            time.sleep(min(interval, length) if watch else min(1.0, length))
+            time.sleep(interval if watch else min(1.0, length))
 
 
 @app.command(
@@ -180,6 +191,8 @@ def join(
     """End the divert, when offsets prove that nothing was skipped and nothing is left over; refused while backlog is left."""
     patience, silence = times.seconds_of(wait), times.seconds_of(quiet)
     with _backlogs(bootstrap, command_config) as backlogs:
+        if patience:
+            output.note(f"Waiting up to {wait} until the backlog is drained and its readers have stopped.")
         done = backlogs.join(
             group,
             topic,
