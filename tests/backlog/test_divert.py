@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 
@@ -9,10 +10,10 @@ import confluent_kafka
 import pytest
 
 from headrace.backlog import Backlogs, State, Way
-from headrace.client import Admin, Consumer, Producer, TopicPartition
+from headrace.client import Admin, AsyncRunner, Consumer, Producer, Record, Runner, TopicPartition
 from headrace.client.administration.errors import NotPossible
 from headrace.client.scan import scan
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 Write = Callable[[str, int, int], None]
 
@@ -64,7 +65,7 @@ def test_a_join_is_refused_while_backlog_is_left_and_proves_by_offsets_that_none
 def test_a_divert_is_refused_while_the_group_has_members(
     bootstrap: str, backlogs: Backlogs, admin: Admin, group: str, behind: str, protocol: str
 ) -> None:
-    with Consumer(bootstrap, group_id=group, group_protocol=protocol) as member:
+    with Consumer(bootstrap, group_id=group, group_protocol=protocol, enable_auto_commit=False) as member:
         member.subscribe(behind)
         until(lambda: member.poll(0.1), "a member with partitions")
         before = offsets(admin, group, behind)
@@ -78,6 +79,45 @@ def test_a_divert_is_refused_while_the_group_has_members(
         divert = backlogs.divert(group, behind, wait=90, settle=0)
         leaving.join()
         assert offsets(admin, group, behind) == divert.cut
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_runners_that_agree_to_diverts_step_aside_and_come_back_at_the_cut(
+    bootstrap: str, backlogs: Backlogs, admin: Admin, group: str, behind: str, write: Write, protocol: str
+) -> None:
+    slow, seen = threading.Event(), []
+    settings = {"group_id": group, "topics": behind, "diverts": True, "group_protocol": protocol}
+
+    def handle(record: Record) -> None:
+        slow.wait(0.2)
+        seen.append((record.partition, record.offset))
+
+    async def handle_async(record: Record) -> None:
+        await asyncio.sleep(0 if slow.is_set() else 0.2)
+        seen.append((record.partition, record.offset))
+
+    ordinary = Runner(handle, bootstrap, order="partition", **settings)  # type: ignore[arg-type]
+    running = threading.Thread(target=ordinary.run)
+    running.start()
+    awaited = AsyncRunner(handle_async, bootstrap, order="partition", **settings)  # type: ignore[arg-type]
+    task = asyncio.ensure_future(awaited.run())
+    await until_async(lambda: {number for number, _ in seen} == {0, 1}, "both runners at work")
+    divert = await asyncio.to_thread(backlogs.divert, group, behind, wait=90, settle=0)
+    assert divert.state is State.DIVERTED
+    before = set(seen)
+    slow.set()
+    await asyncio.to_thread(write, behind, 100, 120)
+    await until_async(lambda: len(set(seen) - before) >= 20, "the new records")
+    ordinary.stop()
+    awaited.stop()
+    await task
+    await asyncio.to_thread(running.join)
+    assert len(seen) == len(set(seen)), "nothing is handled twice"
+    for number, offset in before:
+        assert offset < divert.before[number], "what was handled before is none of the backlog"
+    for number, offset in set(seen) - before:
+        assert offset >= divert.cut[number], "what is handled after is none of the backlog"
+    assert len(before) == sum(at - 5 for at in divert.before.values())
 
 
 def test_a_member_that_joins_while_the_cut_is_committed_makes_the_divert_be_given_up(

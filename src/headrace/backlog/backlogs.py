@@ -27,6 +27,7 @@ T = TypeVar("T")
 _OUTAGE = 60.0
 _PAUSE = 0.5
 _AGAIN_LATER = 1.0
+_STOP = "its offsets are theirs to commit. Stop them and run this again, or give them time to stop with --wait 2m."
 QUIET = 3.0
 """Seconds without a new record that tell that every producer has left a fresh topic."""
 SETTLE = 1.0
@@ -75,7 +76,9 @@ class Backlogs:
             begun = self._begun(group, topic)
             if begun is None:
                 begun = Divert(group, topic, way, State.PREPARING, {}, {})
-                self._check(begun, wait, other_groups_follow=other_groups_follow)
+                self._check(begun, other_groups_follow=other_groups_follow)
+                if not wait:
+                    self.site.check_stopped(group, _STOP)
                 writer.put(begun)
             elif begun.way is not way:
                 raise NotPossible(
@@ -83,6 +86,9 @@ class Backlogs:
                 )
             elif begun.state in (State.JOINING, State.UNDOING):
                 raise _under_way(begun)
+            if begun.state is State.PREPARING:
+                # From here on runners that agree to diverts are asked to step aside.
+                self._await_stopped(writer, begun, wait)
             if way is not Way.FRESH:
                 return cutting.divert(self.site, writer, begun, settle, copied)
             try:
@@ -192,7 +198,17 @@ class Backlogs:
             )
         return found
 
-    def _check(self, planned: Divert, wait: float, *, other_groups_follow: bool) -> None:
+    def _await_stopped(self, writer: Writer, begun: Divert, wait: float) -> None:
+        try:
+            self.site.await_stopped(begun.group, _STOP, wait)
+        except NotYet:
+            if begun.way is Way.FRESH:
+                writer.put(begun.becomes(State.UNDONE))
+            else:
+                undoing.abandon(self.site, writer, begun)
+            raise
+
+    def _check(self, planned: Divert, *, other_groups_follow: bool) -> None:
         """Raises NotPossible for a divert that cannot begin; nothing is written before that."""
         self.site.topic(planned.topic)
         cutting.picture(self.site, planned.group, planned.topic)
@@ -202,11 +218,6 @@ class Backlogs:
                 routing.check_alone(self.site, planned)
         else:
             cutting.check_free(self.site, planned)
-        self.site.await_stopped(
-            planned.group,
-            "its offsets are theirs to commit. Stop them and run this again, or give them time to stop with --wait 2m.",
-            wait,
-        )
 
     def _check_repeats(self, begun: Divert) -> None:
         now = undoing.where(self.site, begun)

@@ -40,7 +40,11 @@ def divert(site: Site, writer: Writer, begun: Divert, settle: float, copied: Cal
             if pictures > _MOST_PICTURES:
                 undoing.abandon(site, writer, begun)
                 raise _still_running(begun)
-            begun = _prepared(site, writer, begun)
+            try:
+                begun = _prepared(site, writer, begun)
+            except NotPossible:
+                undoing.abandon(site, writer, begun)
+                raise
         begun = _moved(site, writer, begun, settle)
     if begun.state is State.COPYING:
         copying.copy(site, begun, copied)

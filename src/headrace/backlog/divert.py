@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Mapping
@@ -44,8 +45,8 @@ class Divert:
 
     @property
     def copy(self) -> str:
-        """The topic of the copy."""
-        return f"{self.topic}{SUFFIX}.{self.group}"
+        """The topic of the copy; a group's name may have characters that a topic's may not."""
+        return re.sub(r"[^a-zA-Z0-9._-]", "_", f"{self.topic}{SUFFIX}.{self.group}")[:249]
 
     @property
     def fresh(self) -> str:

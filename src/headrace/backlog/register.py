@@ -17,8 +17,7 @@ from headrace.client.errors import FencedError
 from headrace.client.producer import Producer
 from headrace.client.routes import TOPIC as ROUTES
 from headrace.client.routes import Route
-
-TOPIC = "__headrace_backlogs"
+from headrace.client.runner.stepping_aside import TOPIC as TOPIC
 
 
 class Register:

@@ -21,6 +21,7 @@ from headrace.client.record import TopicPartition
 from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
 from headrace.client.runner.schedule import Task
 from headrace.client.runner.signals import stop_on_signals
+from headrace.client.runner.stepping_aside import SteppingAside
 from headrace.client.to_the_end import to_the_end
 
 _TURNS = 100
@@ -72,21 +73,36 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         def lost(partitions: Collection[TopicPartition]) -> None:
             asyncio.run_coroutine_threadsafe(self._forget(partitions), loop).result()
 
+        async def subscribe() -> None:
+            await consumer.subscribe(
+                *self._topics,
+                pattern=self._pattern,
+                on_assign=self._where_to_start,
+                on_revoke=revoked,
+                on_lost=lost,
+            )
+
+        aside = self._stepping_aside()
         with stop_on_signals(self.stop):
             try:
-                await consumer.subscribe(
-                    *self._topics,
-                    pattern=self._pattern,
-                    on_assign=self._where_to_start,
-                    on_revoke=revoked,
-                    on_lost=lost,
-                )
+                await subscribe()
                 while not self._stopping.is_set():
+                    if aside is not None and aside.is_asked:
+                        await self._step_aside(consumer, aside)
+                        await subscribe()
                     await self._turn(consumer)
             finally:
+                if aside is not None:
+                    await to_the_end(asyncio.to_thread(aside.close))
                 await to_the_end(self._finish(consumer))
         if self._failure is not None:
             raise self._failure
+
+    async def _step_aside(self, consumer: AsyncConsumer[Any, Any], aside: SteppingAside) -> None:
+        log.info("leaving group %s for a moment, for a divert", self._group_id)
+        await consumer.unsubscribe()
+        while aside.is_asked and not self._stopping.is_set():
+            await consumer.poll(POLL_SECONDS, max_records=1)
 
     async def _turn(self, consumer: AsyncConsumer[Any, Any]) -> None:
         self._room.clear()

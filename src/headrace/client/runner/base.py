@@ -18,6 +18,7 @@ from headrace.client.record import Record, TopicPartition
 from headrace.client.runner.hooks import Hook
 from headrace.client.runner.retry import Retry
 from headrace.client.runner.schedule import Order, Schedule, Task
+from headrace.client.runner.stepping_aside import SteppingAside
 from headrace.client.runner.until import Until
 from headrace.client.serializers import Serializer
 
@@ -72,6 +73,7 @@ class BaseRunner(ABC, Generic[K, V, R]):
         drain_timeout: float = 30.0,
         start_offsets: Callable[[Collection[TopicPartition]], Offsets] | None = None,
         until: Offsets | None = None,
+        diverts: bool = False,
         hooks: Sequence[Hook] = (),
         **settings: object,
     ) -> None:
@@ -102,6 +104,12 @@ class BaseRunner(ABC, Generic[K, V, R]):
                 'a runner that starts from offsets kept elsewhere needs order="partition": one number per '
                 "partition cannot say which of several records handled side by side are done"
             )
+        if diverts and self._start_offsets is not None:
+            raise ConfigError(
+                "a runner that starts from offsets kept elsewhere cannot agree to a divert, which moves the group's offsets"
+            )
+        self._diverts = diverts
+        self._group_id = checked.group_id
         self._until = None if until is None else Until(self._config, checked.group_id, until)
         self._hooks = tuple(hooks)
         self._dead_letters: DeadLetters | None = None
@@ -218,6 +226,9 @@ class BaseRunner(ABC, Generic[K, V, R]):
             eased -= self._until.passed
         held = (paused | stuck) - eased
         return stuck, eased, full <= held and (not assigned or held < assigned)
+
+    def _stepping_aside(self) -> SteppingAside | None:
+        return SteppingAside(self._config, self._group_id, self._topics) if self._diverts else None
 
     def _to_handle(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
         return records if self._until is None else self._until.before(records)

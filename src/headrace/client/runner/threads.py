@@ -18,6 +18,7 @@ from headrace.client.record import TopicPartition
 from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
 from headrace.client.runner.schedule import Task
 from headrace.client.runner.signals import stop_on_signals
+from headrace.client.runner.stepping_aside import SteppingAside
 from headrace.client.runner.until import Until
 
 _LAST_LOOK = 1.0
@@ -49,7 +50,8 @@ class Runner(BaseRunner[K, V, object]):
     record. A partition with ``max_in_flight`` unfinished records is paused. When partitions are taken away,
     what runs may finish for ``drain_timeout`` seconds. ``order`` "partition" handles each partition one by
     one, "none" keeps no order. ``start_offsets`` may say where to begin in newly assigned partitions. With ``until``, an offset for
-    each partition, no record from there on is handled, and ``run`` returns when the group has read all before.
+    each partition, no record from there on is handled, and ``run`` returns when the group has read all before. With ``diverts=True`` it
+    steps aside for ``headrace backlog divert --wait``.
     """
 
     default_concurrency = 8
@@ -85,23 +87,38 @@ class Runner(BaseRunner[K, V, object]):
             threading.Thread(target=self._work, name=f"headrace-runner-{number}", daemon=True)
             for number in range(self._concurrency)
         ]
+        aside = self._stepping_aside()
         with stop_on_signals(self.stop):
             try:
-                consumer.subscribe(
-                    *self._topics,
-                    pattern=self._pattern,
-                    on_assign=self._where_to_start,
-                    on_revoke=lambda partitions: self._revoked(consumer, partitions),
-                    on_lost=self._lost,
-                )
+                self._subscribe(consumer)
                 for worker in workers:
                     worker.start()
                 while not self._stopping.is_set():
+                    if aside is not None and aside.is_asked:
+                        self._step_aside(consumer, aside)
                     self._turn(consumer)
             finally:
+                if aside is not None:
+                    aside.close()
                 self._finish(consumer, workers)
         if self._failure is not None:
             raise self._failure
+
+    def _subscribe(self, consumer: Consumer[Any, Any]) -> None:
+        consumer.subscribe(
+            *self._topics,
+            pattern=self._pattern,
+            on_assign=self._where_to_start,
+            on_revoke=lambda partitions: self._revoked(consumer, partitions),
+            on_lost=self._lost,
+        )
+
+    def _step_aside(self, consumer: Consumer[Any, Any], aside: SteppingAside) -> None:
+        log.info("leaving group %s for a moment, for a divert", self._group_id)
+        consumer.unsubscribe()
+        while aside.is_asked and not self._stopping.is_set():
+            consumer.fetch(POLL_SECONDS, 1)
+        self._subscribe(consumer)
 
     def _turn(self, consumer: Consumer[Any, Any]) -> None:
         with self._lock:
