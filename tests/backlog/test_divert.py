@@ -9,9 +9,19 @@ from collections.abc import Callable
 import confluent_kafka
 import pytest
 
-from headrace.backlog import Backlogs, State, Way
-from headrace.client import Admin, AsyncRunner, Consumer, Producer, Record, Runner, TopicPartition
+from headrace.backlog import Backlogs, Divert, State, Way
+from headrace.client import (
+    Admin,
+    AsyncRunner,
+    BrokerError,
+    Consumer,
+    Producer,
+    Record,
+    Runner,
+    TopicPartition,
+)
 from headrace.client.administration.errors import NotPossible
+from headrace.client.administration.group_offsets import Committed
 from headrace.client.scan import scan
 from tests.waiting import until, until_async
 
@@ -161,6 +171,37 @@ def test_a_consumer_outside_the_group_that_commits_across_the_cut_makes_the_dive
     simple.close()
     assert offsets(admin, group, behind) == {0: 9, 1: 5}
     assert backlogs.diverts(group)[0].state is State.UNDONE
+
+
+def test_a_divert_waits_for_a_transaction_that_may_still_commit_offsets_of_the_group(
+    bootstrap: str, backlogs: Backlogs, admin: Admin, group: str, behind: str
+) -> None:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{group}-t"})
+    producer.init_transactions(90)
+    producer.begin_transaction()
+    metadata = consumer.consumer_group_metadata()
+    consumer.close()
+    place = confluent_kafka.TopicPartition(behind, 0, 20)
+    producer.send_offsets_to_transaction([place], metadata, 90)
+    diverted: list[Divert] = []
+    diverting = threading.Thread(target=lambda: diverted.append(backlogs.divert(group, behind, settle=0)))
+    asked = threading.Event()
+    committed = backlogs.site.committed
+
+    def told(*about: str) -> dict[int, Committed]:
+        try:
+            return committed(*about)
+        except BrokerError:
+            asked.set()
+            raise
+
+    backlogs.site.committed = told  # type: ignore[method-assign]
+    diverting.start()
+    assert asked.wait(90), "a refusal while the transaction is open"
+    producer.commit_transaction(90)
+    diverting.join()
+    assert diverted[0].before == {0: 20, 1: 5}
 
 
 def test_a_group_without_a_backlog_or_without_offsets_has_nothing_to_divert(

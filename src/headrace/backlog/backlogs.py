@@ -42,7 +42,7 @@ class Backlogs:
     """
 
     def __init__(self, config: Config = None, /, **settings: object) -> None:
-        self.site = Site(merged(config, settings))
+        self.site = Site.of(merged(config, settings))
         self._register = Register(self.site.connection, self.site.admin)
 
     def diverts(self, group: str | None = None, topic: str | None = None) -> list[Divert]:

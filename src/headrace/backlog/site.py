@@ -23,9 +23,20 @@ _RUNNING = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.GR
 
 
 class Site:
-    def __init__(self, config: Config) -> None:
-        self.connection = connection_settings(merged(config, {}))
-        self.admin = Admin(self.connection)
+    def __init__(self, connection: Mapping[str, object], admin: Admin, *, stable: bool = True) -> None:
+        """``stable``: offsets that a transaction is about to commit are an error that is worth another try, and not ignored."""
+        self.connection = connection
+        self.admin = admin
+        self._stable = stable
+
+    @classmethod
+    def of(cls, config: Config) -> Site:
+        connection = connection_settings(merged(config, {}))
+        return cls(connection, Admin(connection))
+
+    def for_a_look(self) -> Site:
+        """The same cluster for whoever decides nothing by what is committed."""
+        return Site(self.connection, self.admin, stable=False)
 
     @property
     def session(self) -> Session:
@@ -78,7 +89,7 @@ class Site:
     # Groups
 
     def committed(self, group: str, topic: str) -> dict[int, Committed]:
-        found = group_offsets.committed(self.session, group)
+        found = group_offsets.committed(self.session, group, stable=self._stable)
         return {number: each for (name, number), each in found.items() if name == topic}
 
     def groups_reading(self, topic: str) -> list[str]:
@@ -142,12 +153,12 @@ class Site:
     def starts(self, group: str, topic: str) -> Places:
         """The next record that the group reads in each partition: where it committed, and else the first one there is."""
         places = [TopicPartition(*each) for each in self._partitions(topic)]
-        return _numbered(unread.starts(self.session, group, places))
+        return _numbered(unread.starts(self.session, group, places, stable=self._stable))
 
     def unread(self, group: str, topic: str, ends: Places) -> Places:
         """Offsets before ``ends`` that hold something the group has not read; partitions without are left out."""
         places = {TopicPartition(topic, number): end for number, end in ends.items()}
-        return _numbered(unread.unread(self.session, self.connection, group, places))
+        return _numbered(unread.unread(self.session, self.connection, group, places, stable=self._stable))
 
     def next_records(self, topic: str, starts: Places) -> dict[int, int | None]:
         """The offset of the first record at or after each place that a reader of committed records gets; None at the end."""

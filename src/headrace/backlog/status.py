@@ -59,7 +59,7 @@ class Meter:
     """Measures diverts again and again; a window of looks makes rates, states and forecasts."""
 
     def __init__(self, site: Site, window: float) -> None:
-        self._site = site
+        self._site = site.for_a_look()
         self._window = window
         self._consumer: Consumer[bytes, bytes] = Consumer(
             {**site.connection, "group.id": "headrace-lag", "enable.auto.commit": False, **ONE_RECORD}

@@ -22,10 +22,15 @@ _PATIENCE = 60.0
 """Seconds in which the next record of a partition must arrive, or its end be reached."""
 
 
-def starts(session: Session, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """The next record that the group reads in each: where it committed, and else the first one there is."""
+def starts(
+    session: Session, group: str, partitions: Iterable[TopicPartition], *, stable: bool = True
+) -> dict[TopicPartition, int]:
+    """The next record that the group reads in each: where it committed, and else the first one there is.
+
+    Unless told otherwise, it raises a BrokerError while a transaction may still commit offsets of the group.
+    """
     wanted = list(partitions)
-    committed = group_offsets.committed(session, group)
+    committed = group_offsets.committed(session, group, stable=stable)
     firsts = offsets.earliest(session, [(each.topic, each.partition) for each in wanted])
     return {
         each: max(committed[each].offset, firsts[each]) if each in committed else firsts[each]
@@ -34,10 +39,10 @@ def starts(session: Session, group: str, partitions: Iterable[TopicPartition]) -
 
 
 def unread(
-    session: Session, config: Mapping[str, object], group: str, ends: Offsets
+    session: Session, config: Mapping[str, object], group: str, ends: Offsets, *, stable: bool = True
 ) -> dict[TopicPartition, int]:
     """The partitions with something unread before their end, with the offsets that are left there."""
-    reached = starts(session, group, ends)
+    reached = starts(session, group, ends, stable=stable)
     behind = {each: start for each, start in reached.items() if start < ends[each]}
     if not behind:
         return {}
@@ -48,11 +53,11 @@ def unread(
         offsets.LATEST,
         read_committed=True,
     )
-    stable = offsets.all_of(asked)
+    last_stable = offsets.all_of(asked)
     left = {}
     for each, start in behind.items():
         record = following[each]
-        in_doubt = record is None and stable[each] < ends[each]  # an open transaction
+        in_doubt = record is None and last_stable[each] < ends[each]  # an open transaction
         if in_doubt or (record is not None and record < ends[each]):
             left[each] = ends[each] - start
     return left
