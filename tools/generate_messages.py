@@ -24,7 +24,7 @@ TARGET = Path(__file__).parent.parent / "src/headrace/wire/messages"
 APIS: dict[str, tuple[int, int]] = {
     "produce": (3, 13),
     "fetch": (4, 18),
-    "list_offsets": (1, 10),
+    "list_offsets": (0, 10),
     "metadata": (0, 13),
     "offset_commit": (2, 9),
     "offset_fetch": (1, 9),
@@ -84,6 +84,14 @@ APIS: dict[str, tuple[int, int]] = {
     # Not APIs: what consumers put into their group's opaque bytes.
     "consumer_protocol_subscription": (0, 3),
     "consumer_protocol_assignment": (0, 3),
+}
+
+# Version 0 of what Kafka 4 and kio no longer have, for clients that still ask for it (Burrow 1.2): the fields of version 1, without
+# some and with others.
+NOT_IN_0 = {("ListOffsetsPartitionResponse", "timestamp"), ("ListOffsetsPartitionResponse", "offset")}
+ONLY_IN_0 = {
+    "ListOffsetsPartition": ("max_num_offsets", "int32", False, 1),
+    "ListOffsetsPartitionResponse": ("old_style_offsets", "int64", True, dataclasses.MISSING),
 }
 
 KINDS = {
@@ -184,6 +192,17 @@ def collect(cls: type, version: int, structs: dict[str, StructInfo]) -> None:
         known.versions.append(version)
         if nullable:
             known.nullable.append(version)
+
+
+def add_version_0(structs: dict[str, StructInfo]) -> None:
+    for info in structs.values():
+        info.versions.insert(0, 0)
+        for field in info.fields.values():
+            if 1 in field.versions and (info.name, field.name) not in NOT_IN_0:
+                field.versions.insert(0, 0)
+        if info.name in ONLY_IN_0:
+            name, kind, array, default = ONLY_IN_0[info.name]
+            info.fields[name] = FieldInfo(name, kind, array, None, None, default, [0], [])
 
 
 def ordered(structs: dict[str, StructInfo], root: str) -> list[StructInfo]:
@@ -324,6 +343,8 @@ def generate(api: str, versions: tuple[int, int]) -> str:
         if not by_version:
             continue
         merge_order(by_version, structs)
+        if api == "list_offsets":
+            add_version_0(structs)
         root_class = next(iter(by_version.values()))
         for info in ordered(structs, root):
             base, extra = "Message", []

@@ -27,7 +27,7 @@ async def ask(partition, time, version=7, replica_id=-1):
     topic = ListOffsetsTopic("orders", [ListOffsetsPartition(0, -1, time)])
     response = await handle(context, ListOffsetsRequest(replica_id=replica_id, topics=[topic]))
     answer = response.topics[0].partitions[0]
-    return ErrorCode(answer.error_code), answer.offset
+    return ErrorCode(answer.error_code), answer.old_style_offsets if version == 0 else answer.offset
 
 
 async def test_a_new_leader_tells_the_end_only_when_it_knows_what_was_committed_before(partition):
@@ -37,3 +37,9 @@ async def test_a_new_leader_tells_the_end_only_when_it_knows_what_was_committed_
     assert await ask(partition, LATEST, replica_id=2) == (ErrorCode.NONE, 2)
     partition.follower_fetched(2, 2, broker_epoch=1, now=1.0)
     assert await ask(partition, LATEST) == (ErrorCode.NONE, 2)
+
+
+async def test_version_0_lists_one_offset(partition):
+    partition.follower_fetched(2, 2, broker_epoch=1, now=1.0)
+    assert await ask(partition, LATEST, version=0) == (ErrorCode.NONE, [2])
+    assert await ask(partition, EARLIEST, version=0) == (ErrorCode.NONE, [0])

@@ -14,6 +14,7 @@ from headrace.testing.wire import WireClient, batch, frame
 from headrace.wire.codec import decode
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.describe_configs import DescribeConfigsRequest
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.list_offsets import ListOffsetsRequest
@@ -72,7 +73,7 @@ def test_an_unknown_api_cuts_the_connection(client, bootstrap):
 
 
 @pytest.mark.parametrize(
-    ("request_", "version"), [(ListOffsetsRequest(), 0), (ProduceRequest(), 2), (FetchRequest(), 3)]
+    ("request_", "version"), [(DescribeConfigsRequest(), 0), (ProduceRequest(), 2), (FetchRequest(), 3)]
 )
 def test_a_version_that_is_not_served_cuts_the_connection(client, bootstrap, request_, version):
     body = struct.pack(">hhih", request_.API_KEY, version, 1, -1) + b"\x00" * 20

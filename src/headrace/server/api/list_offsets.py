@@ -3,6 +3,8 @@
 - latest means the high watermark for consumers (the last stable offset when they read committed records only),
   the end of the log for followers; a time lookup never returns an offset beyond that.
 - A new leader answers once its high watermark has reached the start of its epoch, so that offsets never go back.
+- 0: a list of offsets, which Kafka 4 no longer serves and old monitors still ask for; here it has one, the first record at or after
+  the time, where Kafka used to list the starts of segments
 - 4: leader epochs in and out  - 5: OFFSET_NOT_AVAILABLE  - 7: the record with the largest timestamp  - 8: earliest on local disk
 - 9: latest in tiered storage, of which there is none here
 """
@@ -73,6 +75,7 @@ async def _answer(
                 reply.timestamp, reply.offset, reply.leader_epoch = found
             elif not settled:
                 raise _not_yet(context)
+        reply.old_style_offsets = [reply.offset if reply.offset >= 0 else limit][: asked.max_num_offsets]
     except KafkaError as error:
         reply.error_code = error.code
     return reply

@@ -19,7 +19,7 @@ SERVED: dict[str, tuple[int, int, int]] = {
     # name: (key, lowest version, highest version)
     "produce": (0, 0, 13),
     "fetch": (1, 4, 18),
-    "list_offsets": (2, 1, 10),
+    "list_offsets": (2, 0, 10),
     "metadata": (3, 0, 13),
     "offset_commit": (8, 2, 9),
     "offset_fetch": (9, 1, 9),
