@@ -130,10 +130,17 @@ async def test_runners_that_agree_to_diverts_step_aside_and_come_back_at_the_cut
     assert len(before) == sum(at - 5 for at in divert.before.values())
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_member_that_joins_while_the_cut_is_committed_makes_the_divert_be_given_up(
-    bootstrap: str, backlogs: Backlogs, admin: Admin, group: str, behind: str, monkeypatch: pytest.MonkeyPatch
+    bootstrap: str,
+    backlogs: Backlogs,
+    admin: Admin,
+    group: str,
+    behind: str,
+    protocol: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with Consumer(bootstrap, group_id=group) as member:
+    with Consumer(bootstrap, group_id=group, group_protocol=protocol) as member:
         move = backlogs.site.move
 
         def joined_by_then(who: str, *about: object) -> None:

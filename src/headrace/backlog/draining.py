@@ -17,6 +17,7 @@ from headrace.backlog.backlogs import Backlogs
 from headrace.backlog.divert import Divert
 from headrace.backlog.states import State, Way
 from headrace.client.config import Config, merged
+from headrace.client.dead_letters import default_name
 from headrace.client.errors import ConfigError
 from headrace.client.positions import Offsets
 from headrace.client.record import Record, TopicPartition
@@ -53,7 +54,7 @@ def drain(
         until=ends,
         concurrency=_bounded(concurrency, rate),
         max_in_flight=_bounded(options.pop("max_in_flight", 1000), rate),
-        **_as_a_backlog(options),
+        **_as_a_backlog(topic, options),
     )
     runner.run()
 
@@ -79,7 +80,7 @@ async def drain_async(
         until=ends,
         concurrency=_bounded(concurrency, rate),
         max_in_flight=_bounded(options.pop("max_in_flight", 1000), rate),
-        **_as_a_backlog(options),
+        **_as_a_backlog(topic, options),
     )
     await runner.run()
 
@@ -137,9 +138,10 @@ def _bounded(given: int, rate: float | None) -> int:
     return given if rate is None else max(1, min(given, math.ceil(rate)))
 
 
-def _as_a_backlog(options: dict[str, Any]) -> dict[str, Any]:
+def _as_a_backlog(topic: str, options: dict[str, Any]) -> dict[str, Any]:
     # The divert has committed an offset for each partition; if one was deleted by now, what is left is read.
-    return {"auto_offset_reset": "earliest", **options}
+    # A copy ends with the join; its dead letters go where those of the original go.
+    return {"auto_offset_reset": "earliest", "dead_letters": lambda _: default_name(topic), **options}
 
 
 def _paced(handler: Callable[P, T], slots: Slots) -> Callable[P, T]:

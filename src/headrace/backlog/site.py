@@ -18,7 +18,14 @@ from headrace.client.errors import BrokerError
 from headrace.client.record import TopicPartition
 from headrace.wire.errors import ErrorCode
 
-_RUNNING = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+_RUNNING = (
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.STALE_MEMBER_EPOCH,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.NON_EMPTY_GROUP,
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+)
 """How a broker refuses to change the offsets of a group that has members."""
 
 
@@ -124,12 +131,15 @@ class Site:
     def move(self, group: str, topic: str, places: Places, note: str = "") -> None:
         """Commit for a group without members; raises NotPossible when it has some after all."""
         there = {(topic, number): offset for number, offset in places.items()}
-        for refused in group_offsets.commit(self.session, group, there, note).values():
-            if refused.code in _RUNNING:
-                raise NotPossible(
-                    f"Group {group} has members again, and its offsets are theirs to commit; stop them and run this again."
-                )
-            raise refused
+        try:
+            for refused in group_offsets.commit(self.session, group, there, note).values():
+                raise refused
+        except BrokerError as refused:
+            if refused.code not in _RUNNING:
+                raise
+            raise NotPossible(
+                f"Group {group} has members again, and its offsets are theirs to commit; stop them and run this again."
+            ) from None
 
     def forget(self, group: str, topic: str) -> None:
         """Delete what a group without members has committed for a topic, and the group when nothing else is left of it."""

@@ -85,7 +85,6 @@ def test_what_cannot_be_is_said_in_one_sentence(headrace: Headrace, bootstrap: s
         (("divert", "no-such-group", "--topic", topic), 1, "has committed nothing"),
         (("divert", group, "--topic", topic, "--copy", "--fresh"), 2, "not both"),
         (("divert", group, "--topic", topic, "--other-groups-follow"), 2, "belongs to --fresh"),
-        (("join", group, "--topic", topic), 1, "is not diverted for group"),
         (("status", group), 1, "There is no divert of group"),
     ):
         ran = headrace("backlog", *arguments)
