@@ -35,6 +35,7 @@ OUTSIDE = {
     "wire": [],
     "link": ["wire"],
     "client": ["wire", "link"],
+    "backlog": ["wire", "link", "client"],
     "spark": ["wire", "link", "client"],
     "streaming": ["wire", "link", "client"],
     "pipelines": ["wire", "link", "client", "spark", "streaming"],

@@ -42,7 +42,8 @@ COMMANDS = {
         "Do less under load: switch rules on and off, replay what was dropped.",
     ),
     "backlog": Entry(
-        "headrace.cli.commands.backlog_advise", "Find out what would help a group that is behind."
+        "headrace.cli.commands.backlog",
+        "Help a group that is behind: divert its backlog, see what would help.",
     ),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."

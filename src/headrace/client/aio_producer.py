@@ -56,6 +56,7 @@ class AsyncProducer(Generic[K, V]):
         delivery: Delivery | None = None,
         key_serializer: Serializer[K] | Callable[[K], bytes] | None = None,
         value_serializer: Serializer[V] | Callable[[V], bytes] | None = None,
+        routes: bool = False,
         **settings: object,
     ) -> None:
         try:
@@ -63,7 +64,7 @@ class AsyncProducer(Generic[K, V]):
         except RuntimeError:
             raise ConfigError("make an AsyncProducer inside the event loop that uses it") from None
         self._core: ProducerCore[K, V] = ProducerCore(
-            config, settings, delivery, key_serializer, value_serializer
+            config, settings, delivery, key_serializer, value_serializer, routes
         )
         self._topics = AwaitedTopics(self._loop, self._core.topics, self._core.settings.max_block)
         self._delivered: deque[Callable[[], None]] = deque()
@@ -186,6 +187,10 @@ class AsyncProducer(Generic[K, V]):
         to_known_topic: bool = False,
     ) -> None:
         self._core.check_open()
+        if self._core.routes is not None:
+            if not self._core.routes.known:
+                await asyncio.to_thread(self._core.route, topic)
+            topic = self._core.route(topic)
         if partition is None and self._core.places_records:
             await self._topics.wait_for(topic, known=self._core.topics.is_fresh(topic))
         elif to_known_topic:

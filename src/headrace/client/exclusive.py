@@ -16,13 +16,17 @@ from headrace.client.record import TopicPartition
 
 _PATIENCE = 120.0
 _LONGEST_TURN_MS = 86_400_000
+SESSION_MS = 45_000
 
 
 @contextmanager
-def exclusive(connection: Mapping[str, object], group: str, topic: str, doing: str) -> Iterator[None]:
-    """Raises ClientError if another holder keeps the turn for two minutes."""
+def exclusive(
+    connection: Mapping[str, object], group: str, topic: str, doing: str, session_ms: int = SESSION_MS
+) -> Iterator[None]:
+    """Raises ClientError if another holder keeps the turn for two minutes; one that is dead keeps it for ``session_ms``."""
     settings = {
         "group.id": group,
+        "session.timeout.ms": session_ms,
         "enable.auto.commit": False,
         "partition.assignment.strategy": "range",
         "max.poll.interval.ms": _LONGEST_TURN_MS,

@@ -7,8 +7,8 @@ topics, LogAppendTime, empty partitions and partitions without a commit is in do
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -123,6 +123,12 @@ class GroupLag:
     def lost(self) -> int:
         return sum(each.lost for each in self.partitions)
 
+    def of_topic(self, topic: str) -> GroupLag:
+        """What of it is one topic's."""
+        kept = tuple(each for each in self.partitions if each.partition.topic == topic)
+        unreadable = tuple(each for each in self.unreadable if each.topic == topic)
+        return replace(self, partitions=kept, unreadable=unreadable, state=worst(each.state for each in kept))
+
     def as_json(self) -> dict[str, Any]:
         return {
             "group": self.group_id,
@@ -162,10 +168,12 @@ class LagMeter:
         group_id: str,
         topics: Iterable[TopicPartition] = (),
         description: groups.Description | None = None,
+        ends: Mapping[TopicPartition, int] | None = None,
     ) -> GroupLag:
         """The lag of the partitions the group has committed or reads, and of ``topics``' partitions.
 
-        Raises BrokerError when the cluster does not answer. A ``description`` that was just asked for saves asking again.
+        Raises BrokerError when the cluster does not answer. A ``description`` that was just asked for saves asking again. Where
+        ``ends`` has an offset, what comes after it does not count.
         """
         description = description or self._describe(group_id)
         owners = _owners(description)
@@ -178,7 +186,8 @@ class LagMeter:
             if isinstance(position.end, BrokerError) or each not in first:
                 unreadable.append(partition)
             else:
-                known[partition] = Unread(position.committed, first[each], position.end)
+                end = position.end if ends is None else min(position.end, ends.get(partition, position.end))
+                known[partition] = Unread(position.committed, first[each], end)
         ages = self._times.ages(
             {(p.topic, p.partition): place.start for p, place in known.items() if place.records}
         )

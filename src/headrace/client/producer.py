@@ -20,7 +20,15 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from headrace.client import partitioners
-from headrace.client.config import Config, Delivery, config_error, log, log_error, producer_settings
+from headrace.client.config import (
+    Config,
+    Delivery,
+    config_error,
+    log,
+    log_error,
+    merged,
+    producer_settings,
+)
 from headrace.client.errors import (
     BrokerError,
     BufferFull,
@@ -41,6 +49,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from headrace.client.consumer import Consumer
+    from headrace.client.routes import Routes
 
     K = TypeVar("K", default=bytes | str)
     V = TypeVar("V", default=bytes | str)
@@ -68,6 +77,7 @@ class ProducerCore(Generic[K, V]):
         delivery: Delivery | None,
         key_serializer: Serializer[K] | Callable[[K], bytes] | None,
         value_serializer: Serializer[V] | Callable[[V], bytes] | None,
+        routes: bool = False,
     ) -> None:
         self.settings = producer_settings(config, keywords, delivery)
         self.failed = 0
@@ -83,6 +93,7 @@ class ProducerCore(Generic[K, V]):
         except (KafkaException, TypeError, ValueError) as error:
             raise config_error(error) from error
         self.topics = KnownTopics(self.librdkafka, self.settings)
+        self.routes = _routes(merged(config, keywords)) if routes else None
         self._closing = False
         self._closed = threading.Event()
         self._poller = threading.Thread(
@@ -90,11 +101,21 @@ class ProducerCore(Generic[K, V]):
         )
         self._poller.start()
         weakref.finalize(self, self._closed.set)
+        if self.routes is not None:
+            weakref.finalize(self, self.routes.end)
 
     @property
     def places_records(self) -> bool:
         """Whether ``prepare`` must know how many partitions a topic has: librdkafka lacks the partitioner."""
         return self._partitioner is not None
+
+    def route(self, topic: str) -> str:
+        """Where records for a topic go now; waits max.block.ms until that is known for the first time."""
+        if self.routes is None:
+            return topic
+        if not self.routes.known:
+            self.routes.await_known(self.settings.max_block)
+        return self.routes.of(topic)
 
     def check_open(self) -> None:
         if self._closing:
@@ -190,6 +211,8 @@ class ProducerCore(Generic[K, V]):
             raise
         finally:
             self._closed.set()
+            if self.routes is not None:
+                self.routes.close()
             if threading.current_thread() is not self._poller:
                 self._poller.join()
             # For records that a thread handed over just before; later ones find the producer closed.
@@ -228,7 +251,8 @@ class Producer(ProducerCore[K, V]):
 
     ``config`` is the bootstrap servers or a mapping of Kafka's settings; further settings are keywords with
     underscores. ``delivery`` chooses "at_most_once" (acks=0, no retries), "at_least_once" (acks=all,
-    idempotent retries; the default) or "exactly_once" (transactions; needs transactional_id).
+    idempotent retries; the default) or "exactly_once" (transactions; needs transactional_id). With ``routes=True`` records follow the
+    routes that ``headrace backlog divert --fresh`` sets, and their metadata names the topic they went to.
     """
 
     def __init__(
@@ -239,9 +263,10 @@ class Producer(ProducerCore[K, V]):
         delivery: Delivery | None = None,
         key_serializer: Serializer[K] | Callable[[K], bytes] | None = None,
         value_serializer: Serializer[V] | Callable[[V], bytes] | None = None,
+        routes: bool = False,
         **settings: object,
     ) -> None:
-        super().__init__(config, settings, delivery, key_serializer, value_serializer)
+        super().__init__(config, settings, delivery, key_serializer, value_serializer, routes)
         self._transaction = Transaction(self.librdkafka, self.settings)
 
     def send(
@@ -286,8 +311,9 @@ class Producer(ProducerCore[K, V]):
     ) -> RecordMetadata:
         """Send and return when the record is acknowledged; raises DeliveryError when it is not."""
         self.check_open()
-        if self.topics.must_be_asked_for(topic):
-            self.topics.partition_count(topic)
+        going_to = self.route(topic)
+        if self.topics.must_be_asked_for(going_to):
+            self.topics.partition_count(going_to)
         return self.send(
             topic, value, key=key, partition=partition, headers=headers, timestamp=timestamp
         ).result()
@@ -319,7 +345,7 @@ class Producer(ProducerCore[K, V]):
         timestamp: int | None,
         on_delivery: Callable[[KafkaError | None, Message], None],
     ) -> None:
-        hand_over = self.prepare(topic, value, key, partition, headers, timestamp, on_delivery)
+        hand_over = self.prepare(self.route(topic), value, key, partition, headers, timestamp, on_delivery)
         deadline = 0.0
         while True:
             try:
@@ -350,6 +376,12 @@ def _serve(librdkafka: confluent_kafka.Producer, closed: threading.Event) -> Non
             # The producer is fenced or broken for good; its next use raises the reason.
             log.warning("%s", explain(kafka_error(fatal)))
             closed.wait(_POLL_SECONDS)
+
+
+def _routes(settings: dict[str, object]) -> Routes:
+    from headrace.client.routes import Routes  # with the consumer that it reads with: few producers need it
+
+    return Routes(settings)
 
 
 def _closed() -> ConfigError:

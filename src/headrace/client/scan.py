@@ -13,9 +13,10 @@ def scan(
     config: Mapping[str, object],
     starts: Mapping[TopicPartition, int | None],
     *,
+    ends: Mapping[TopicPartition, int] | None = None,
     isolation_level: str = "read_committed",
 ) -> Iterator[Record[bytes, bytes]]:
-    """The records of these partitions, each in order, up to where it ends when this begins.
+    """The records of these partitions, each in order, up to where it ends when this begins, or to an earlier one of ``ends``.
 
     A start of None is the beginning of the partition.
     """
@@ -27,6 +28,7 @@ def scan(
         left = {}
         for partition, (first, end) in ranges.items():
             start = starts[partition]
+            end = min(end, (ends or {}).get(partition, end))
             if max(first, start or 0) < end:
                 left[partition] = end
         consumer.assign({partition: max(ranges[partition][0], starts[partition] or 0) for partition in left})

@@ -14,21 +14,13 @@ from headrace.cli.view import output
 if TYPE_CHECKING:
     from headrace.backlog.advise import Advice, Facts
 
-app = options.command_app("Find out what would help a group that is behind.")
-
-
-@app.callback()
-def backlog() -> None:
-    """Backlogs of consumer groups."""
-
-
-@app.command(
-    epilog=options.examples(
-        "headrace backlog advise billing",
-        "headrace backlog advise billing --topic orders --within 10m --window 60s",
-        "headrace backlog advise billing --json | jq '.advice[0].command'",
-    )
+EXAMPLES = options.examples(
+    "headrace backlog advise billing",
+    "headrace backlog advise billing --topic orders --within 10m --window 60s",
+    "headrace backlog advise billing --json | jq '.advice[0].command'",
 )
+
+
 def advise(
     group: options.Group,
     topic: Annotated[

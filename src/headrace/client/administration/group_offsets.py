@@ -25,11 +25,16 @@ class Committed:
     metadata: str
 
 
-def committed(session: Session, group: str) -> dict[Partition, Committed]:
-    """The committed offsets of a group, for the partitions that have one."""
+def committed(session: Session, group: str, *, stable: bool = False) -> dict[Partition, Committed]:
+    """The committed offsets of a group, for the partitions that have one.
+
+    With ``stable`` a transaction that may still commit others is a BrokerError that is worth another try.
+    """
     doing = f"reading the offsets of group {group}"
     asked = [ConsumerGroupTopicPartitions(group)]
-    futures = session.librdkafka.list_consumer_group_offsets(asked, **session.limits.request)
+    futures = session.librdkafka.list_consumer_group_offsets(
+        asked, require_stable=stable, **session.limits.request
+    )
     answer = session.wait(futures[group], doing)
     found: dict[Partition, Committed] = {}
     for each in answer.topic_partitions:
@@ -40,10 +45,15 @@ def committed(session: Session, group: str) -> dict[Partition, Committed]:
     return found
 
 
-def commit(session: Session, group: str, offsets: Mapping[Partition, int]) -> dict[Partition, BrokerError]:
-    """Set what a group without members has committed. Returns the refusals."""
+def commit(
+    session: Session, group: str, offsets: Mapping[Partition, int], note: str = ""
+) -> dict[Partition, BrokerError]:
+    """Set what a group without members has committed, with a note beside it. Returns the refusals."""
     doing = f"setting the offsets of group {group}"
-    places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+    places = [
+        TopicPartition(topic, partition, offset, metadata=note)
+        for (topic, partition), offset in offsets.items()
+    ]
     asked = [ConsumerGroupTopicPartitions(group, places)]
     futures = session.librdkafka.alter_consumer_group_offsets(asked, **session.limits.request)
     answer = session.wait(futures[group], doing)

@@ -22,6 +22,7 @@ from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
 from headrace.client.runner.degrading import in_turn_async
 from headrace.client.runner.schedule import Task
 from headrace.client.runner.signals import stop_on_signals
+from headrace.client.runner.stepping_aside import SteppingAside
 from headrace.client.to_the_end import to_the_end
 
 _TURNS = 100
@@ -77,25 +78,41 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
                 degrading.ledger.forget(partitions)
 
         degrading = self._degrading
+
+        async def subscribe() -> None:
+            await consumer.subscribe(
+                *self._topics,
+                pattern=self._pattern,
+                on_assign=self._where_to_start
+                if degrading is None
+                else lambda partitions: degrading.starts(consumer.sync, partitions),
+                on_revoke=revoked,
+                on_lost=lost,
+            )
+
+        aside = self._stepping_aside()
         with stop_on_signals(self.stop):
             try:
                 if degrading is not None:
                     await asyncio.to_thread(degrading.degrader.start, self._stopping.is_set)
-                await consumer.subscribe(
-                    *self._topics,
-                    pattern=self._pattern,
-                    on_assign=self._where_to_start
-                    if degrading is None
-                    else lambda partitions: degrading.starts(consumer.sync, partitions),
-                    on_revoke=revoked,
-                    on_lost=lost,
-                )
+                await subscribe()
                 while not self._stopping.is_set():
+                    if aside is not None and aside.is_asked:
+                        await self._step_aside(consumer, aside)
+                        await subscribe()
                     await self._turn(consumer)
             finally:
+                if aside is not None:
+                    await to_the_end(asyncio.to_thread(aside.close))
                 await to_the_end(self._finish(consumer))
         if self._failure is not None:
             raise self._failure
+
+    async def _step_aside(self, consumer: AsyncConsumer[Any, Any], aside: SteppingAside) -> None:
+        log.info("leaving group %s for a moment, for a divert", self._group_id)
+        await consumer.unsubscribe()
+        while aside.is_asked and not self._stopping.is_set():
+            await consumer.poll(POLL_SECONDS, max_records=1)
 
     async def _turn(self, consumer: AsyncConsumer[Any, Any]) -> None:
         self._room.clear()
@@ -115,7 +132,15 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         # Without room one record is read all the same: reading is also what serves rebalances.
         records = await consumer.poll(POLL_SECONDS if room else 0, max_records=self._batch if room else 1)
         if not self._stopping.is_set():
-            self._wake(sum(map(self._schedule.add, records)))
+            self._wake(sum(map(self._schedule.add, self._to_handle(records))))
+        if not records and await self._is_over():
+            self._stopping.set()
+
+    async def _is_over(self) -> bool:
+        until = self._until
+        if until is None or not until.look_is_due(self._schedule.load()):
+            return False
+        return await asyncio.to_thread(until.is_over)
 
     async def _is_written(self, offsets: Offsets) -> bool:
         return self._degrading is None or await asyncio.to_thread(self._written, offsets)
@@ -154,6 +179,8 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         self._schedule.forget(partitions)
         for partition in partitions:
             self._requested.pop(partition, None)
+        if self._until is not None:
+            self._until.gone(partitions)
 
     def _commit_last(self, consumer: AsyncConsumer[Any, Any], offsets: Offsets) -> None:
         if not self._written(offsets):

@@ -22,6 +22,8 @@ from headrace.client.runner.endpoint import Endpoint
 from headrace.client.runner.hooks import Hook
 from headrace.client.runner.retry import Retry
 from headrace.client.runner.schedule import Order, Schedule, Task
+from headrace.client.runner.stepping_aside import SteppingAside
+from headrace.client.runner.until import Until
 from headrace.client.serializers import Serializer
 
 if TYPE_CHECKING:
@@ -76,6 +78,8 @@ class BaseRunner(ABC, Generic[K, V, R]):
         commit_interval: float = 1.0,
         drain_timeout: float = 30.0,
         start_offsets: Callable[[Collection[TopicPartition]], Offsets] | None = None,
+        until: Offsets | None = None,
+        diverts: bool = False,
         hooks: Sequence[Hook] = (),
         degrade: Sequence[Rule] | None = None,
         metrics: str | None = None,
@@ -114,6 +118,13 @@ class BaseRunner(ABC, Generic[K, V, R]):
                 'a runner that starts from offsets kept elsewhere needs order="partition": one number per '
                 "partition cannot say which of several records handled side by side are done"
             )
+        if diverts and self._start_offsets is not None:
+            raise ConfigError(
+                "a runner that starts from offsets kept elsewhere cannot agree to a divert, which moves the group's offsets"
+            )
+        self._diverts = diverts
+        self._group_id = checked.group_id
+        self._until = None if until is None else Until(self._config, checked.group_id, until)
         self._endpoint = None if metrics is None else Endpoint(metrics, self)
         self._hooks = (*hooks, *([] if self._endpoint is None else [self._endpoint.hook]))
         self._dead_letters: DeadLetters | None = None
@@ -161,6 +172,10 @@ class BaseRunner(ABC, Generic[K, V, R]):
             raise ConfigError(
                 "degrade= and several handlers need offsets that are committed to the group, not start_offsets: "
                 "what was dropped would come again after each restart"
+            )
+        if self._until is not None:
+            raise ConfigError(
+                "a runner with until= handles every record before its end: it takes one handler and no degrade="
             )
         degrading = Degrading(self._config, group, rules, self._handlers, self._topics)
         # A replay that was interrupted leaves records of a transaction that was never committed.
@@ -284,8 +299,17 @@ class BaseRunner(ABC, Generic[K, V, R]):
         self._full_since = {each: self._full_since.get(each, now) for each in full}
         stuck = {each for each in full - paused if now - self._full_since[each] >= _FULL_FOR}
         eased = {each for each in paused if load.get(each, 0) <= self._max_in_flight // 2}
+        if self._until is not None:
+            stuck |= (self._until.passed & assigned) - paused
+            eased -= self._until.passed
         held = (paused | stuck) - eased
         return stuck, eased, full <= held and (not assigned or held < assigned)
+
+    def _stepping_aside(self) -> SteppingAside | None:
+        return SteppingAside(self._config, self._group_id, self._topics) if self._diverts else None
+
+    def _to_handle(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
+        return records if self._until is None else self._until.before(records)
 
     def _tell_load(self, load: dict[TopicPartition, int], paused: int) -> None:
         """Those that have gone are shown as empty, once."""

@@ -19,6 +19,8 @@ from headrace.client.runner.base import POLL_SECONDS, BaseRunner, K, V, log
 from headrace.client.runner.degrading import in_turn
 from headrace.client.runner.schedule import Task
 from headrace.client.runner.signals import stop_on_signals
+from headrace.client.runner.stepping_aside import SteppingAside
+from headrace.client.runner.until import Until
 
 _LAST_LOOK = 1.0
 
@@ -48,7 +50,9 @@ class Runner(BaseRunner[K, V, object]):
     instead). Offsets are committed every ``commit_interval`` seconds, only up to the first unfinished
     record. A partition with ``max_in_flight`` unfinished records is paused. When partitions are taken away,
     what runs may finish for ``drain_timeout`` seconds. ``order`` "partition" handles each partition one by
-    one, "none" keeps no order. ``start_offsets`` may say where to begin in newly assigned partitions.
+    one, "none" keeps no order. ``start_offsets`` may say where to begin in newly assigned partitions. With ``until``, an offset for
+    each partition, no record from there on is handled, and ``run`` returns when the group has read all before. With ``diverts=True`` it
+    steps aside for ``headrace backlog divert --wait``.
 
     ``handler`` may be several, by name: each record goes to all of them in turn. ``degrade`` has rules for doing less under load
     (docs/degrading.md); several handlers can each be switched off without any. ``metrics`` is a HOST:PORT to serve Prometheus
@@ -88,28 +92,43 @@ class Runner(BaseRunner[K, V, object]):
             threading.Thread(target=self._work, name=f"headrace-runner-{number}", daemon=True)
             for number in range(self._concurrency)
         ]
-        degrading = self._degrading
+        aside = self._stepping_aside()
         with stop_on_signals(self.stop):
             try:
-                if degrading is not None:
-                    degrading.degrader.start(self._stopping.is_set)
-                consumer.subscribe(
-                    *self._topics,
-                    pattern=self._pattern,
-                    on_assign=self._where_to_start
-                    if degrading is None
-                    else lambda partitions: degrading.starts(consumer, partitions),
-                    on_revoke=lambda partitions: self._revoked(consumer, partitions),
-                    on_lost=self._lost,
-                )
+                if self._degrading is not None:
+                    self._degrading.degrader.start(self._stopping.is_set)
+                self._subscribe(consumer)
                 for worker in workers:
                     worker.start()
                 while not self._stopping.is_set():
+                    if aside is not None and aside.is_asked:
+                        self._step_aside(consumer, aside)
                     self._turn(consumer)
             finally:
+                if aside is not None:
+                    aside.close()
                 self._finish(consumer, workers)
         if self._failure is not None:
             raise self._failure
+
+    def _subscribe(self, consumer: Consumer[Any, Any]) -> None:
+        degrading = self._degrading
+        consumer.subscribe(
+            *self._topics,
+            pattern=self._pattern,
+            on_assign=self._where_to_start
+            if degrading is None
+            else lambda partitions: degrading.starts(consumer, partitions),
+            on_revoke=lambda partitions: self._revoked(consumer, partitions),
+            on_lost=self._lost,
+        )
+
+    def _step_aside(self, consumer: Consumer[Any, Any], aside: SteppingAside) -> None:
+        log.info("leaving group %s for a moment, for a divert", self._group_id)
+        consumer.unsubscribe()
+        while aside.is_asked and not self._stopping.is_set():
+            consumer.fetch(POLL_SECONDS, 1)
+        self._subscribe(consumer)
 
     def _turn(self, consumer: Consumer[Any, Any]) -> None:
         off = self._is_switched_off()
@@ -134,7 +153,13 @@ class Runner(BaseRunner[K, V, object]):
         records = consumer.fetch(POLL_SECONDS, self._batch) if room else consumer.fetch(0, 1)
         if records and not self._stopping.is_set():
             with self._lock:
-                self._work_to_do.notify(sum(map(self._schedule.add, records)))
+                self._work_to_do.notify(sum(map(self._schedule.add, self._to_handle(records))))
+        elif self._until is not None and self._look_is_due(self._until) and self._until.is_over():
+            self._stopping.set()
+
+    def _look_is_due(self, until: Until) -> bool:
+        with self._lock:
+            return until.look_is_due(self._schedule.load())
 
     def _finish(self, consumer: Consumer[Any, Any], workers: list[threading.Thread]) -> None:
         self._stopping.set()
@@ -183,6 +208,8 @@ class Runner(BaseRunner[K, V, object]):
             self._schedule.forget(partitions)
             for partition in partitions:
                 self._requested.pop(partition, None)
+            if self._until is not None:
+                self._until.gone(partitions)
         if self._degrading is not None:
             self._degrading.ledger.forget(partitions)
 
