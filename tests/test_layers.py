@@ -42,7 +42,6 @@ OUTSIDE = {
     "connectors": ["wire", "link", "client", "spark", "streaming"],
     "services": ["wire", "link", "client"],
     "watch": ["wire", "link", "client"],
-    "backlog": ["wire", "link", "client"],
     "testing": ["wire", "link", *BROKER],
     "cli": [
         "wire",
