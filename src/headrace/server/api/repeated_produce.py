@@ -9,6 +9,7 @@ needs more than that (a metered client, a transaction that has not written to th
 from __future__ import annotations
 
 import logging
+from collections.abc import Container
 from typing import NamedTuple
 
 from headrace.server.api.context import Context
@@ -53,6 +54,8 @@ class _Remembered(NamedTuple):
     by_id: bool
     partition: int
     reply: ReplyForm
+    permitted: Container[bytes] | None
+    """The topics that the client is known to be allowed to write, emptied when an ACL changes; None where that is not kept."""
 
 
 class RepeatedProduces:
@@ -83,7 +86,7 @@ class RepeatedProduces:
         self, connection: Connection, known: _Remembered, correlation_id: int, records: memoryview
     ) -> bool:
         engines, acks = self._engines, known.acks
-        if engines.guarded and not _may_write(engines, connection, known, records):
+        if engines.guarded and not _may_write(known, records):
             return False
         if engines.quotas.in_force and not _unlimited(engines, connection, known):
             return False
@@ -134,7 +137,9 @@ class RepeatedProduces:
                 by_bytes.clear()
                 self._starts.clear()
             by_bytes[begins] = None
-        elif by_bytes[begins] is None:
+            return
+        known = by_bytes[begins]
+        if known is None or known.permitted is not _permitted(context, known.by_id):
             by_bytes[begins] = self._read(context, request, frame)
             if size not in [start.size for start in self._starts]:
                 self._starts.append(Start(size))
@@ -156,6 +161,7 @@ class RepeatedProduces:
             by_id,
             partition,
             ReplyForm(topic, partition, context.version),
+            _permitted(context, by_id),
         )
 
 
@@ -174,14 +180,20 @@ def _context(engines: Engines, connection: Connection, known: _Remembered, corre
     return Context(engines, connection, known.version, correlation_id, known.client_id, api="produce")
 
 
-def _may_write(engines: Engines, connection: Connection, known: _Remembered, records: memoryview) -> bool:
+def _permitted(context: Context, by_id: bool) -> Container[bytes] | None:
+    if context.engines.permitted_topics is None:
+        return None
+    permission = context.connection.permissions.get((WRITE, by_id))
+    return None if permission is None else permission[0]
+
+
+def _may_write(known: _Remembered, records: memoryview) -> bool:
     """Whether the client is known to be allowed to; records of a transaction are not judged here."""
-    topics, permission = engines.permitted_topics, connection.permissions.get((WRITE, known.by_id))
-    if topics is None or permission is None or topics.too_many or AUDIT.isEnabledFor(logging.DEBUG):
+    if known.permitted is None or known.topic not in known.permitted or AUDIT.isEnabledFor(logging.DEBUG):
         return False
-    if known.in_transaction or len(records) < HEADER_SIZE or records[ATTRIBUTES] & TRANSACTIONAL:
-        return False
-    return known.topic in permission[0]
+    return (
+        not known.in_transaction and len(records) >= HEADER_SIZE and not records[ATTRIBUTES] & TRANSACTIONAL
+    )
 
 
 def _unlimited(engines: Engines, connection: Connection, known: _Remembered) -> bool:
