@@ -158,3 +158,19 @@ def test_a_push_of_countless_empty_fields_costs_a_bounded_amount_of_work(monkeyp
     monkeypatch.setattr(otlp, "MOST_FIELDS", 100)
     with pytest.raises(OtlpError, match="more than 100 fields"):
         read(b"\x0a\x00" * 101)
+
+
+def test_labels_of_a_resource_count_for_every_series_that_carries_them(monkeypatch):
+    monkeypatch.setattr(otlp, "MOST_FIELDS", 5_000)
+    labels = [KeyValue(key="k", value=AnyValue(string_value="v"))] * 100
+    gauge = pb.Gauge(data_points=[pb.NumberDataPoint(as_int=1)] * 100)
+    push = pb.MetricsData(
+        resource_metrics=[
+            pb.ResourceMetrics(
+                resource=Resource(attributes=labels),
+                scope_metrics=[pb.ScopeMetrics(metrics=[pb.Metric(name="m", gauge=gauge)])],
+            )
+        ]
+    )
+    with pytest.raises(OtlpError, match="more than 5000 fields"):
+        read(push.SerializeToString())

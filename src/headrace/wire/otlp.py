@@ -70,13 +70,16 @@ class _Reader:
     def __init__(self) -> None:
         self._left = MOST_FIELDS
 
+    def count(self, fields: int) -> None:
+        self._left -= fields
+        if self._left < 0:
+            raise OtlpError(f"more than {MOST_FIELDS} fields")
+
     def fields(self, data: memoryview) -> _Fields:
         """(number, wire type, value); a fixed value comes as its bytes."""
         position, end = 0, len(data)
         while position < end:
-            self._left -= 1
-            if self._left < 0:
-                raise OtlpError(f"more than {MOST_FIELDS} fields")
+            self.count(1)
             tag, position = _varint(data, position)
             number, kind = tag >> 3, tag & 7
             if number == 0:
@@ -110,9 +113,11 @@ def read_metrics(data: bytes | memoryview) -> Iterator[Series]:
     """Every series of a MetricsData message, as far as it can be read: an error comes where it is found."""
     reader = _Reader()
     for resource_metrics in reader.messages(memoryview(data), 1):
-        labels: Labels = ()
-        for resource in reader.messages(resource_metrics, 1):
-            labels += tuple(_attribute(reader, each) for each in reader.messages(resource, 1))
+        labels = tuple(
+            _attribute(reader, each)
+            for resource in reader.messages(resource_metrics, 1)
+            for each in reader.messages(resource, 1)
+        )
         for scope in reader.messages(resource_metrics, 2):
             for metric in reader.messages(scope, 2):
                 yield from _metric(reader, metric, labels)
@@ -160,6 +165,7 @@ def _points(
     for point in points:
         labels, found, time_ns = read(reader, point)
         if found is not None:
+            reader.count(len(resource))  # Each series carries them: many times many is much work for few bytes.
             yield Series(name, resource + labels, found, monotonic, temporality, unit, time_ns)
 
 

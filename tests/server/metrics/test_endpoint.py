@@ -10,6 +10,7 @@ from headrace.server.metrics.endpoint import MOST_CONNECTIONS
 from headrace.server.metrics.text import OPEN_METRICS, TEXT, labels, negotiated
 from headrace.testing.broker import BrokerThread
 from tests.server.metrics.scraping import METRICS, Samples, get
+from tests.waiting import until
 
 PROMETHEUS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 
@@ -164,3 +165,54 @@ def test_a_broker_whose_disks_have_all_failed_is_not_ready(make_broker):
     assert found.one("kafka_log_logmanager_offlinelogdirectorycount") == 1
     assert found.one("kafka_server_replicamanager_offlinereplicacount") == 1
     assert topic
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (b"GET //[ HTTP/1.1\r\n\r\n", [b"400"]),
+        (b"GET http://broker/livez HTTP/1.1\r\n\r\n", [b"200"]),
+        # Nothing behind a body is taken for a request, and a HEAD has no body whatever its answer.
+        (
+            b"GET /livez HTTP/1.1\r\nContent-Length: 24\r\nContent-Length: 0\r\n\r\nGET /readyz HTTP/1.1\r\n\r\n",
+            [b"200"],
+        ),
+        (
+            b"HEAD /metrics?partitions=x HTTP/1.1\r\n\r\nHEAD /livez HTTP/1.0\r\n\r\n",
+            [b"400", b"200"],
+        ),
+    ],
+)
+def test_each_request_has_one_answer_and_no_answer_is_taken_for_another(broker, sent, expected):
+    with socket.create_connection(broker.node.metrics_address, timeout=60) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        text = b""
+        while piece := connection.recv(65536):
+            text += piece
+    answers = text.split(b"HTTP/1.1 ")[1:]
+    assert [answer[:3] for answer in answers] == expected
+    if sent.startswith(b"HEAD"):
+        assert all(answer.endswith(b"\r\n\r\n") for answer in answers)
+
+
+def test_a_client_that_reads_nothing_is_cut_off_and_leaves_no_socket_behind(make_broker):
+    broker = make_broker({**METRICS, "socket.send.buffer.bytes": "4096"})
+    for number in range(5):
+        broker.create_topic(f"{'x' * 150}-{number}", 50)
+
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(broker.node.metrics_address)
+        slow.sendall(b"GET /metrics?partitions=all HTTP/1.1\r\n\r\n")
+        slow.recv(1)
+        (writer,) = broker.node._metrics._connections
+        until(lambda: writer.transport.get_write_buffer_size() > 65536)
+
+        def gone():
+            broker.clock.advance(11)
+            return not broker.node._metrics._connections
+
+        until(gone)
+        assert writer.transport.get_write_buffer_size() == 0, "what was not read is thrown away"
+    assert get(broker, "/livez")[0] == 200

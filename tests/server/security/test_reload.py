@@ -11,7 +11,8 @@ import pytest
 from headrace.link.blocking import Connection
 from headrace.link.settings import KafkaSettings
 from headrace.server.config.broker import BrokerConfig
-from headrace.server.security import live_tls
+from headrace.server.security import live_tls, server_tls
+from headrace.server.security.distinguished_names import MalformedCertificate
 from headrace.server.security.live_tls import LiveTls
 from headrace.testing.broker import BrokerThread
 from headrace.wire.errors import ErrorCode
@@ -178,6 +179,23 @@ def test_secrets_are_not_described(broker, certificates):
         reply = connection.call(request)
     assert "ssl.key.password" in repr(reply)
     assert "hush" not in repr(reply)
+
+
+def test_a_certificate_that_cannot_be_read_leaves_the_old_one_and_the_next_is_taken(
+    broker, certificates, caplog, monkeypatch
+):
+    first = serial(certificates.broker)
+
+    def unreadable(certificate):
+        raise MalformedCertificate("an extension is empty")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(server_tls, "alternative_names_of", unreadable)
+        path, number = renewed(certificates)
+        replace(certificates.broker, path)
+        until(lambda: "cannot be read: an extension is empty" in caplog.text)
+        assert shown(broker, certificates) == first
+    until(lambda: shown(broker, certificates) == number)
 
 
 def test_dates_are_warned_of_once_a_day(certificates, caplog):

@@ -1,6 +1,7 @@
 """/clients, and what clients have pushed on /metrics: as a browser and Prometheus see them."""
 
 import json
+import re
 import urllib.error
 import urllib.request
 
@@ -192,3 +193,26 @@ def test_numbers_that_json_does_not_have_are_null(broker, client):
         of(pb.Metric(name="x", gauge=pb.Gauge(data_points=[pb.NumberDataPoint(as_double=float("nan"))]))),
     )
     assert clients(broker, "?id=wire-test")["telemetry"][0]["values"][0]["value"] is None
+
+
+def test_no_label_of_a_client_costs_prometheus_the_page(broker, client):
+    awkward = [text("-1st", "a"), text("le", "0.5"), text("\u00e92", "b"), text("quantile", "q"), text("__x", "c")]
+    point = pb.HistogramDataPoint(
+        count=1, sum=1, explicit_bounds=[1], bucket_counts=[1, 0], attributes=awkward
+    )
+    histogram = pb.Histogram(data_points=[point], aggregation_temporality=2)
+    push_all(broker, client, pb.Metric(name="latency", histogram=histogram))
+    lines = [line for line in page(broker, "/metrics?clients=all").splitlines() if line.startswith("client_latency")]
+    assert len(lines) == 4
+    for line in lines:
+        names = re.findall(r'[{,]([^=,{]*)="', line)
+        assert len(names) == len(set(names)), "no label stands there twice"
+        assert all(re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", name) for name in names)
+    found = samples(broker)
+    assert {labels["le"] for name, labels, _ in found if name == "client_latency_bucket"} == {"1.0", "+Inf"}
+    for _, labels, _ in found:
+        assert labels["client_1st"] == "a"
+        assert labels["client_2"] == "b"
+        assert labels["client_le"] == "0.5"
+        assert labels["client_quantile"] == "q"
+        assert labels["x"] == "c"

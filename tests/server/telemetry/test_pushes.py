@@ -11,8 +11,11 @@ from headrace.server.telemetry import push as push_limits
 from headrace.testing.wire import WireClient
 from headrace.wire.compression import Codec, compress
 from headrace.wire.errors import ErrorCode
+from headrace.wire.frames import encode_request
 from headrace.wire.messages.api_versions import ApiVersionsRequest
+from headrace.wire.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from tests.server.telemetry.conftest import TelemetryWire, alter, counter, known, of
+from tests.waiting import until
 
 
 def test_the_apis_are_advertised(broker):
@@ -244,3 +247,11 @@ def test_what_all_clients_pushed_together_is_bounded_and_room_comes_back(broker,
 def test_pushes_that_would_wait_too_long_to_be_read_are_put_off(client, monkeypatch):
     monkeypatch.setattr(limits, "MOST_WAITING", 0)
     assert client.push(client.subscriptions(), counter()) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_little_of_a_long_client_id_is_kept(broker):
+    with TelemetryWire(broker.bootstrap) as client:
+        client.socket.sendall(encode_request(GetTelemetrySubscriptionsRequest(), 0, 7, b"x" * 30_000))
+        until(lambda: known(broker))
+        (kept,) = known(broker).values()
+    assert kept.identity.client_id == "x" * 256

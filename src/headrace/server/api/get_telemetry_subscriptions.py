@@ -18,6 +18,9 @@ from headrace.wire.messages.get_telemetry_subscriptions import (
 ACCEPTED = [Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY]
 """Best first; a push without compression is taken, too."""
 
+LONGEST_NAME = 256
+"""What is kept of a client's name: every client that is remembered has one, and on a page every series of it."""
+
 
 def handle(context: Context, request: GetTelemetrySubscriptionsRequest) -> GetTelemetrySubscriptionsResponse:
     engines = context.engines
@@ -36,9 +39,9 @@ def handle(context: Context, request: GetTelemetrySubscriptionsRequest) -> GetTe
 def identity_of(context: Context) -> ClientIdentity:
     connection = context.connection
     return ClientIdentity(
-        context.client_id or "",
-        connection.software_name,
-        connection.software_version,
+        (context.client_id or "")[:LONGEST_NAME],
+        connection.software_name[:LONGEST_NAME],
+        connection.software_version[:LONGEST_NAME],
         connection.peer_host,
         connection.peer_port,
     )

@@ -111,13 +111,19 @@ class BrokerFamilies:
         self._unclean_elections = elections
         self._facts = ClusterFacts()
         self._rooms: dict[str, tuple[int, int]] = {}
+        self._looking: asyncio.Future[dict[str, tuple[int, int]]] | None = None
 
     async def look_at_disks(self) -> None:
-        """In a thread, and not for long: a disk that does not answer must not hold up the page."""
-        paths = [each.path for each in self._engines.logs.online_directories]
-        looking = asyncio.get_running_loop().run_in_executor(self._engines.disk, _rooms, paths)
+        """In a thread, and not for long: a disk that does not answer must not hold up the page, nor take a thread for each."""
+        if self._looking is None:
+            paths = [each.path for each in self._engines.logs.online_directories]
+            self._looking = asyncio.get_running_loop().run_in_executor(self._engines.disk, _rooms, paths)
+        looking = self._looking
         await asyncio.wait((looking,), timeout=WAIT_SECONDS)
-        self._rooms = looking.result() if looking.done() else {}
+        self._rooms = {}
+        if looking.done():
+            self._looking = None
+            self._rooms = looking.result()
 
     def families(self, survey: Survey) -> Iterator[Family]:
         state = PENDING_SHUTDOWN if self._stopping() else RUNNING

@@ -24,6 +24,8 @@ IDLE_SECONDS = 75.0
 """How long a connection may be silent; longer than the usual minute between two scrapes."""
 SENDING_SECONDS = 10.0
 """How long a client may take for a piece of a page: others wait for theirs."""
+PAGE_SECONDS = 60.0
+"""How long it may take for all of them."""
 MOST_CONNECTIONS = 64
 PLAIN = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -95,19 +97,34 @@ class MetricsEndpoint:
         try:
             while await self._serve_one(reader, writer):
                 pass
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # The peer is gone, or silent for too long.
-        except asyncio.LimitOverrunError:
-            await self._answer(writer, 431, "The request's head is longer than 16 KiB.\n", keep=False)
+        except asyncio.IncompleteReadError:
+            pass  # The peer has no more requests.
+        except (OSError, TimeoutError):
+            # The peer is gone, or silent for too long: what it has not read yet must not keep the socket open.
+            writer.transport.abort()
         except Exception:
-            log.exception("a scrape failed inside the broker")
+            if not writer.transport.is_closing():  # It broke off in the middle of its pages.
+                log.exception("a scrape failed inside the broker")
+        finally:
+            await self._disconnect(writer)
+
+    async def _disconnect(self, writer: asyncio.StreamWriter) -> None:
+        """Once the peer has read the rest; it counts as a connection until then."""
+        writer.close()
+        try:
+            await self._clock.wait_for(writer.wait_closed(), SENDING_SECONDS)
+        except (OSError, TimeoutError):
+            writer.transport.abort()
         finally:
             self._connections.discard(writer)
-            writer.close()
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection goes on."""
-        head = await self._clock.wait_for(reader.readuntil(b"\r\n\r\n"), IDLE_SECONDS)
+        try:
+            head = await self._clock.wait_for(reader.readuntil(b"\r\n\r\n"), IDLE_SECONDS)
+        except asyncio.LimitOverrunError:
+            await self._answer(writer, 431, "The request's head is longer than 16 KiB.\n", keep=False)
+            return False
         first, *lines = head.decode("latin-1").split("\r\n")
         parts = first.split(" ")
         if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
@@ -116,20 +133,28 @@ class MetricsEndpoint:
             )
             return False
         method, target, version = parts
-        headers = {
-            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
-        }
-        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        fields = [
+            (name.strip().lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)
+        ]
+        headers = dict(fields)
+        has_body = "transfer-encoding" in headers or any(
+            name == "content-length" and value != "0" for name, value in fields
+        )
         connection = headers.get("connection", "").lower()
         keep = not has_body and (
             connection != "close" if version == "HTTP/1.1" else connection == "keep-alive"
         )
+        try:
+            path, query = urlsplit(target)[2:4]
+        except ValueError as error:
+            await self._answer(writer, 400, f"The request's target cannot be read: {error}.\n", False)
+            return False
         if method not in ("GET", "HEAD"):
             await self._answer(writer, 405, "Use GET.\n", keep)
-        elif (path := urlsplit(target).path) == "/metrics":
-            keep = await self._metrics(writer, target, headers.get("accept", ""), method, version, keep)
+        elif path == "/metrics":
+            keep = await self._metrics(writer, query, headers.get("accept", ""), method, version, keep)
         elif path == "/clients":
-            keep = await self._clients(writer, target, method, version, keep)
+            keep = await self._clients(writer, query, method, version, keep)
         else:
             status, text = self._probe(path)
             await self._answer(writer, status, text, keep, with_body=method == "GET")
@@ -157,17 +182,19 @@ class MetricsEndpoint:
         return self._unready()
 
     async def _metrics(
-        self, writer: asyncio.StreamWriter, target: str, accept: str, method: str, version: str, keep: bool
+        self, writer: asyncio.StreamWriter, query: str, accept: str, method: str, version: str, keep: bool
     ) -> bool:
-        query = parse_qs(urlsplit(target).query)
-        asked = {what: query.get(what, ["none"])[-1] for what in ("partitions", "clients")}
+        given = parse_qs(query)
+        asked = {what: given.get(what, ["none"])[-1] for what in ("partitions", "clients")}
         for what, value in asked.items():
             if value not in ("all", "none"):
-                await self._answer(writer, 400, f"{what}={value!r} is neither all nor none.\n", keep)
+                complaint = f"{what}={value!r} is neither all nor none.\n"
+                await self._answer(writer, 400, complaint, keep, with_body=method == "GET")
                 return keep
         async with self._scraping:
             if self._page is None:
-                await self._answer(writer, 503, f"{self._why_not_ready()}\n", keep)
+                reason = f"{self._why_not_ready()}\n"
+                await self._answer(writer, 503, reason, keep, with_body=method == "GET")
                 return keep
             every = self.every_partition or asked["partitions"] == "all"
             pushed = self.pushed_too or asked["clients"] == "all"
@@ -176,12 +203,13 @@ class MetricsEndpoint:
             return await self._stream(writer, content_type, pieces, method, version, keep)
 
     async def _clients(
-        self, writer: asyncio.StreamWriter, target: str, method: str, version: str, keep: bool
+        self, writer: asyncio.StreamWriter, query: str, method: str, version: str, keep: bool
     ) -> bool:
-        wanted = parse_qs(urlsplit(target).query).get("id", [None])[-1]
+        wanted = parse_qs(query).get("id", [None])[-1]
         async with self._scraping:
             if self._page is None:
-                await self._answer(writer, 503, f"{self._why_not_ready()}\n", keep)
+                reason = f"{self._why_not_ready()}\n"
+                await self._answer(writer, 503, reason, keep, with_body=method == "GET")
                 return keep
             return await self._stream(writer, JSON, self._page.clients(wanted), method, version, keep)
 
@@ -197,11 +225,13 @@ class MetricsEndpoint:
         """A page in pieces. Returns whether the connection goes on."""
         chunked = version == "HTTP/1.1"
         how = "Transfer-Encoding: chunked\r\n" if chunked else ""
+        until = self._clock.monotonic() + PAGE_SECONDS
         writer.write(_head(200, content_type, how, keep and chunked))
         if method == "GET":
             async for piece in pieces:
                 writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-                await self._clock.wait_for(writer.drain(), SENDING_SECONDS)
+                left = max(until - self._clock.monotonic(), 0.0)
+                await self._clock.wait_for(writer.drain(), min(SENDING_SECONDS, left))
             if chunked:
                 writer.write(b"0\r\n\r\n")
         await self._clock.wait_for(writer.drain(), SENDING_SECONDS)
@@ -214,7 +244,7 @@ class MetricsEndpoint:
         writer.write(
             _head(status, PLAIN, f"Content-Length: {len(body)}\r\n", keep) + (body if with_body else b"")
         )
-        await writer.drain()
+        await self._clock.wait_for(writer.drain(), SENDING_SECONDS)
 
 
 def _head(status: int, content_type: str, more: str, keep: bool) -> bytes:

@@ -59,6 +59,8 @@ class Ends:
         """Partitions of which the last scrape needed the bounds, and no replica is here."""
         self._wanted_times: set[Place] = set()
         self._asking: asyncio.Task[None] | None = None
+        self._reading: asyncio.Future[int] | None = None
+        """The thread's work that was not done in time."""
 
     def close(self) -> None:
         if self._asking is not None:
@@ -81,6 +83,12 @@ class Ends:
 
     async def look_up(self, places: set[Place]) -> None:
         """Read the times of the next records at `places` as far as they are here; ask for the others afterwards."""
+        if self._reading is not None:
+            # A disk is slow. One thread at a time waits for it, and nobody else changes what it writes to.
+            await asyncio.wait((self._reading,), timeout=WAIT_SECONDS)
+            if not self._reading.done():
+                return
+            self._reading = None
         self._written = {place: at for place, at in self._written.items() if place in places}
         here: list[tuple[Place, Partition]] = []
         self._wanted_times = set()
@@ -97,8 +105,11 @@ class Ends:
             first = self._turn % len(here)
             here = here[first:] + here[:first]
             reading = asyncio.get_running_loop().run_in_executor(self._disk, _read, here, self._written)
+            self._reading = reading
             await asyncio.wait((reading,), timeout=WAIT_SECONDS)
             self._turn = first + (reading.result() if reading.done() else 0)
+            if reading.done():
+                self._reading = None
 
     def ask_others(self) -> None:
         """In the background, for the next scrape."""

@@ -17,6 +17,8 @@ from headrace.wire.otlp import Distribution, Series, Temporality
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
 _KAFKAS = "org_apache_kafka_"
+_RESERVED = ("le", "quantile")
+"""Labels of the format itself."""
 
 
 @dataclass(slots=True)
@@ -72,17 +74,19 @@ def _take(survey: PushedSurvey, client: TelemetryClient, series: Series) -> None
 
 
 def _labels(client: TelemetryClient, series: Series) -> Mapping[str, str]:
-    found = {
-        _NOT_IN_NAMES.sub("_", f"client_{key}" if key[:1].isdigit() else key).lstrip("_"): value
-        for key, value in series.labels
-    }
-    found.pop("", None)
+    found = {name: value for key, value in series.labels if (name := _label_name(key))}
     identity = client.identity
     return found | {
         "client_id": identity.client_id,
         "client_instance_id": format_id(client.id),
         "software": f"{identity.software_name}/{identity.software_version}",
     }
+
+
+def _label_name(key: str) -> str:
+    """One that a label may have, and that a sample does not have already: a single bad one would cost the whole page."""
+    name = _NOT_IN_NAMES.sub("_", key).lstrip("_")
+    return f"client_{name}" if name[:1].isdigit() or name in _RESERVED else name
 
 
 def _values(name: str, pushed: _Pushed) -> Iterator[str]:

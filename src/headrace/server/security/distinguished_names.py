@@ -54,7 +54,10 @@ def alternative_names_of(certificate: bytes) -> tuple[str, ...]:
     for tag, value, _ in _parts(certificate)[5:]:
         if tag == _EXTENSIONS:
             for _, extension, _ in _elements(_content(value, _SEQUENCE)):
-                (_, oid, _), *_, (_, octets, _) = _elements(extension)
+                own = [content for _, content, _ in _elements(extension)]
+                if not own:
+                    raise MalformedCertificate("an extension is empty")
+                oid, octets = own[0], own[-1]
                 if _oid(oid) == _ALTERNATIVE_NAMES:
                     names = _elements(_content(octets, _SEQUENCE))
                     return tuple(_alternative_name(tag, name) for tag, name, _ in names)

@@ -18,6 +18,7 @@ from headrace.clock import Clock
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.config.listeners import Listener
+from headrace.server.security.distinguished_names import MalformedCertificate
 from headrace.server.security.server_tls import ListenerTls, check_names, listener_tls
 
 log = logging.getLogger("headrace")
@@ -61,8 +62,11 @@ class TlsOfListener:
 
     def tried(self, config: BrokerConfig) -> ListenerTls:
         """What would take the place of `current`. ConfigError when it cannot be used, or may not follow it. In a thread."""
-        new = listener_tls(config, self.listener)
-        check_names(self.current, new, config.for_listener(self.listener.name), self.listener)
+        try:
+            new = listener_tls(config, self.listener)
+            check_names(self.current, new, config.for_listener(self.listener.name), self.listener)
+        except MalformedCertificate as error:
+            raise ConfigError(f"Listener {self.listener}: the new certificate cannot be read: {error}.") from None
         return new
 
     def warn_of_end(self, now: datetime) -> None:
