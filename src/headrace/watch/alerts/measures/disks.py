@@ -49,7 +49,9 @@ class Disks:
         while len(samples) > 2 and samples[1][0] < now - condition.window:
             samples.popleft()
         free, full_in = usable / total, _full_in(samples)
-        where = f"{disk[1]} on broker {disk[0]} has {free:.1%} free ({show_bytes(usable)} of {show_bytes(total)})"
+        where = (
+            f"{disk[1]} on broker {disk[0]} has {free:.1%} free ({show_bytes(usable)} of {show_bytes(total)})"
+        )
         if free < condition.min_free:
             return _finding(disk, Seen.ACTIVE, f"{where}, less than {condition.min_free:.0%}", full_in)
         if now - samples[0][0] < condition.window * _ENOUGH:
