@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from headrace.client import Admin, TopicPartition
-from headrace.server.config.listeners import join_address
+from headrace.link.addresses import join_address
 from headrace.testing import cluster as testing
 from headrace.testing.leash import let_go, start_on_leash
 from tests.server.metrics.scraping import METRICS

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.backlog.states import NEXT, State, Way
-from headrace.client.control_topic import Document
+from headrace.client.control_documents import Document
 from headrace.client.record import TopicPartition
 
 SUFFIX = ".backlog"

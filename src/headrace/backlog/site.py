@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from headrace.backlog.divert import Places
 from headrace.backlog.errors import NotYet
-from headrace.client import unread
+from headrace.client import left_to_read
 from headrace.client.admin import Admin, session_of
 from headrace.client.administration import configs, group_offsets, groups, offsets, topics
 from headrace.client.administration.errors import NotPossible, Refused
@@ -163,17 +163,19 @@ class Site:
     def starts(self, group: str, topic: str) -> Places:
         """The next record that the group reads in each partition: where it committed, and else the first one there is."""
         places = [TopicPartition(*each) for each in self._partitions(topic)]
-        return _numbered(unread.starts(self.session, group, places, stable=self._stable))
+        return _numbered(left_to_read.starts(self.session, group, places, stable=self._stable))
 
     def unread(self, group: str, topic: str, ends: Places) -> Places:
         """Offsets before ``ends`` that hold something the group has not read; partitions without are left out."""
         places = {TopicPartition(topic, number): end for number, end in ends.items()}
-        return _numbered(unread.unread(self.session, self.connection, group, places, stable=self._stable))
+        return _numbered(
+            left_to_read.unread(self.session, self.connection, group, places, stable=self._stable)
+        )
 
     def next_records(self, topic: str, starts: Places) -> dict[int, int | None]:
         """The offset of the first record at or after each place that a reader of committed records gets; None at the end."""
         places = {TopicPartition(topic, number): start for number, start in starts.items()}
-        found = unread.next_records(self.connection, places)
+        found = left_to_read.next_records(self.connection, places)
         return {each.partition: offset for each, offset in found.items()}
 
     def _partitions(self, topic: str) -> list[tuple[str, int]]:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from headrace.client.administration import configs
 from headrace.client.administration.session import Session
 from headrace.client.errors import BrokerError
+from headrace.link.addresses import join_address
 
 SETTING = "headrace.metrics.listener"
 _SECONDS = 10.0
@@ -32,7 +33,7 @@ class Place:
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return join_address(self.host, self.port)
 
     @property
     def named(self) -> str:

@@ -5,18 +5,18 @@ The topic need not exist yet, and is not made by following it.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from confluent_kafka import KafkaException
 
+from headrace.client import control_documents
 from headrace.client.config import connection_settings
 from headrace.client.consumer import Consumer
+from headrace.client.control_documents import Document
 from headrace.client.errors import ClientError
-from headrace.client.record import Record, TopicPartition
+from headrace.client.record import TopicPartition
 from headrace.client.repeats import Repeats
 
 _LOOK_AGAIN = 0.5
@@ -26,7 +26,7 @@ _ANSWER_SECONDS = 2.0
 log = logging.getLogger("headrace.client.control_follower")
 log.addFilter(Repeats())
 
-Table = Mapping[str, dict[str, Any]]
+Table = Mapping[str, Document]
 """The newest document of each key."""
 
 
@@ -72,11 +72,14 @@ class ControlFollower:
             while not self._closed.is_set() and not self._is_there(consumer):
                 self._closed.wait(_LOOK_AGAIN)
             consumer.assign({there: 0})
-            found: dict[str, dict[str, Any]] = {}
-            told: dict[str, dict[str, Any]] = {}
+            found: dict[str, Document] = {}
+            told: dict[str, Document] = {}
             while not self._closed.is_set():
-                for record in consumer.poll(_POLL_SECONDS):
-                    _take(found, record)
+                for key, document in control_documents.read(consumer.poll(_POLL_SECONDS)):
+                    if document is None:
+                        found.pop(key, None)
+                    else:
+                        found[key] = document
                 if there in consumer.ended:
                     if found != told or not self.known.is_set():
                         told = dict(found)
@@ -92,18 +95,3 @@ class ControlFollower:
             self.known.set()
             return False
         return True
-
-
-def _take(table: dict[str, dict[str, Any]], record: Record[bytes, bytes]) -> None:
-    if record.raw_key is None:
-        return
-    key = record.raw_key.decode("utf-8", "replace")
-    if record.raw_value is None:
-        table.pop(key, None)
-        return
-    try:
-        document = json.loads(record.raw_value)
-    except ValueError:
-        return  # somebody else's record
-    if isinstance(document, dict):
-        table[key] = document

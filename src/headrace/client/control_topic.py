@@ -6,20 +6,19 @@ are three brokers, whatever the cluster's default.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from headrace.client import control_documents
 from headrace.client.admin import Admin, session_of
 from headrace.client.administration import brokers
 from headrace.client.config import connection_settings
 from headrace.client.consumer import Consumer
+from headrace.client.control_documents import Document
 from headrace.client.errors import ConfigError
 from headrace.client.producer import Producer
-from headrace.client.record import Record, TopicPartition
+from headrace.client.record import TopicPartition
 from headrace.client.scan import scan
-
-Document = dict[str, Any]
 
 _REPLICAS = 3
 
@@ -55,22 +54,22 @@ class ControlTopic:
 
     def put(self, producer: Producer[Any, Any], key: str, document: Document | None) -> None:
         """Returns when it is written; None removes the key."""
-        producer.send_and_wait(self.name, _value(document), key=key.encode(), partition=0)
+        producer.send_and_wait(self.name, control_documents.encode(document), key=key.encode(), partition=0)
 
     def send(self, producer: Producer[Any, Any], key: str, document: Document | None) -> None:
         """The same within a transaction, whose commit waits for it."""
-        producer.send_and_forget(self.name, _value(document), key=key.encode(), partition=0)
+        producer.send_and_forget(self.name, control_documents.encode(document), key=key.encode(), partition=0)
 
     def changes(
         self, consumer: Consumer[bytes, bytes], timeout: float
     ) -> Iterator[tuple[str, Document | None]]:
         """What has been written since the last call; the consumer is assigned the topic's partition 0."""
-        return _documents(consumer.poll(timeout))
+        return control_documents.read(consumer.poll(timeout))
 
     def _records(self, admin: Admin) -> Iterator[tuple[str, Document | None]]:
         if self.name not in admin.topics():
             return
-        yield from _documents(scan(self._connection, {TopicPartition(self.name, 0): None}))
+        yield from control_documents.read(scan(self._connection, {TopicPartition(self.name, 0): None}))
 
 
 def create_safe(admin: Admin, name: str, settings: Mapping[str, str]) -> None:
@@ -79,19 +78,3 @@ def create_safe(admin: Admin, name: str, settings: Mapping[str, str]) -> None:
     admin.create_topic(
         name, partitions=1, replication_factor=min(_REPLICAS, live), config=settings, exist_ok=True
     )
-
-
-def _documents(records: Iterable[Record[bytes, bytes]]) -> Iterator[tuple[str, Document | None]]:
-    for record in records:
-        if record.key is None:
-            continue
-        try:
-            document = None if record.value is None else json.loads(record.value)
-        except ValueError:
-            continue  # somebody else's record
-        if document is None or isinstance(document, dict):
-            yield record.key.decode("utf-8", "replace"), document
-
-
-def _value(document: Document | None) -> bytes | None:
-    return None if document is None else json.dumps(document, separators=(",", ":")).encode()

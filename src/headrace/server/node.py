@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from headrace.clock import Clock, SystemClock
+from headrace.link.addresses import join_address
 from headrace.server.api.dispatch import Dispatcher
 from headrace.server.api.engines import Engines
 from headrace.server.api.registry import name_of
@@ -24,7 +25,7 @@ from headrace.server.cluster.registration import Registration
 from headrace.server.cluster.store import StoreError
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
-from headrace.server.config.listeners import Listener, join_address
+from headrace.server.config.listeners import Listener
 from headrace.server.disk_room import DiskRoom
 from headrace.server.disk_threads import DiskThreads
 from headrace.server.groups.attach import attach_groups

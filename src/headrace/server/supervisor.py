@@ -21,11 +21,12 @@ from typing import Any
 
 from headrace import __version__
 from headrace.clock import Clock, SystemClock
+from headrace.link.addresses import join_address
 from headrace.server.cluster.embedded import FILE_NAME, EmbeddedStore
 from headrace.server.cluster.store import StoreError
 from headrace.server.cluster.store_server import StoreServer
 from headrace.server.config.broker import BrokerConfig
-from headrace.server.config.listeners import Listener, join_address
+from headrace.server.config.listeners import Listener
 from headrace.server.identity import StartError, refuse_standalone_data
 from headrace.server.log_lines import log_to_stderr
 from headrace.server.security.exposure import exposure, openness

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headrace.client.admin import Admin
-from headrace.client.control_topic import ControlTopic, Document
+from headrace.client.control_documents import Document
+from headrace.client.control_topic import ControlTopic
 from headrace.client.degrade.states import Order
 from headrace.client.producer import Producer
 

@@ -11,9 +11,9 @@ from typing import Any
 from headrace.client.admin import Admin, session_of
 from headrace.client.config import connection_settings
 from headrace.client.errors import BrokerError
+from headrace.client.left_to_read import unread
 from headrace.client.positions import Offsets
 from headrace.client.record import Record, TopicPartition
-from headrace.client.unread import unread
 
 _BETWEEN_LOOKS = 1.0
 log = logging.getLogger("headrace.client.runner")

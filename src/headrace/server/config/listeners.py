@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headrace.link.addresses import join_address
 from headrace.server.config.definition import ConfigError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -34,8 +35,7 @@ class Listener:
         return self.protocol.startswith("SASL_")
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{join_address(self.host, self.port)}"
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
@@ -85,10 +85,6 @@ def parse_address(setting: str, text: str) -> tuple[str, int]:
     if match is None or int(match["port"]) > 65535:
         raise ConfigError(f"{setting}: {text!r} is not host:port (IPv6 hosts go in brackets).")
     return match["six"] or match["host"], int(match["port"])
-
-
-def join_address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def check_distinct_ports(setting: str, listeners: tuple[Listener, ...]) -> None:

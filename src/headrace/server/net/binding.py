@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import socket
 
+from headrace.link.addresses import join_address
 from headrace.server.config.broker import BrokerConfig
-from headrace.server.config.listeners import Listener, join_address
+from headrace.server.config.listeners import Listener
 
 
 class BindError(Exception):

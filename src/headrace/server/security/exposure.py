@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
+from headrace.link.addresses import join_address
 from headrace.server.config.broker import BrokerConfig
-from headrace.server.config.listeners import join_address
 
 
 def exposure(config: BrokerConfig, hosts: Mapping[str, str] | None = None) -> str:

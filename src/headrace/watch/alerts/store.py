@@ -12,7 +12,8 @@ from typing import Any
 from headrace.client.admin import Admin, session_of
 from headrace.client.administration import offsets
 from headrace.client.config import connection_settings
-from headrace.client.control_topic import ControlTopic, Document
+from headrace.client.control_documents import Document
+from headrace.client.control_topic import ControlTopic
 from headrace.client.producer import Producer
 from headrace.watch.alerts.history import Event
 from headrace.watch.alerts.silences import Silence

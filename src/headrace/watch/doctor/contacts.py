@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from headrace.link.addresses import join_address
 from headrace.link.blocking import Connection
 from headrace.link.errors import BrokerUnavailable
 from headrace.link.opening import Offer
@@ -37,7 +38,7 @@ class Contact:
 
     @property
     def address(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return join_address(self.host, self.port)
 
     @property
     def is_here(self) -> bool:

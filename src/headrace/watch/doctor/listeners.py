@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from headrace.link.addresses import join_address
 from headrace.watch.doctor.contacts import is_loopback
 from headrace.watch.doctor.findings import Check, Finding, Needs, Severity, listed, warning
 from headrace.watch.doctor.scene import Scene
@@ -31,7 +32,7 @@ class Listener:
 
     @property
     def address(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return join_address(self.host, self.port)
 
     def __str__(self) -> str:
         return f"{self.name}://{self.address}"

@@ -7,6 +7,7 @@ from collections import deque
 from headrace.client.administration import log_dirs
 from headrace.client.durations import show_seconds
 from headrace.client.errors import ClientError
+from headrace.client.sizes import show_bytes
 from headrace.watch.alerts.conditions import DiskFilling
 from headrace.watch.alerts.sight import Sight
 from headrace.watch.alerts.states import Finding, Seen
@@ -48,7 +49,9 @@ class Disks:
         while len(samples) > 2 and samples[1][0] < now - condition.window:
             samples.popleft()
         free, full_in = usable / total, _full_in(samples)
-        where = f"{disk[1]} on broker {disk[0]} has {free:.1%} free ({_bytes(usable)} of {_bytes(total)})"
+        where = (
+            f"{disk[1]} on broker {disk[0]} has {free:.1%} free ({show_bytes(usable)} of {show_bytes(total)})"
+        )
         if free < condition.min_free:
             return _finding(disk, Seen.ACTIVE, f"{where}, less than {condition.min_free:.0%}", full_in)
         if now - samples[0][0] < condition.window * _ENOUGH:
@@ -84,11 +87,3 @@ def _full_in(samples: deque[tuple[float, int]]) -> float | None:
 def _finding(disk: _Disk, seen: Seen, summary: str, value: float | None) -> Finding:
     labels = (("broker", str(disk[0])), ("path", disk[1]))
     return Finding(labels, seen, summary, None if value is None else round(value, 1))
-
-
-def _bytes(size: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
