@@ -165,7 +165,9 @@ def _points(
     for point in points:
         labels, found, time_ns = read(reader, point)
         if found is not None:
-            reader.count(len(resource))  # Each series carries them: many times many is much work for few bytes.
+            reader.count(
+                len(resource)
+            )  # Each series carries them: many times many is much work for few bytes.
             yield Series(name, resource + labels, found, monotonic, temporality, unit, time_ns)
 
 

@@ -103,7 +103,8 @@ class MetricsEndpoint:
             # The peer is gone, or silent for too long: what it has not read yet must not keep the socket open.
             writer.transport.abort()
         except Exception:
-            if not writer.transport.is_closing():  # It broke off in the middle of its pages.
+            left = self.stopping and self._page is None  # What the page looks at is closed.
+            if not left and not writer.transport.is_closing():
                 log.exception("a scrape failed inside the broker")
         finally:
             await self._disconnect(writer)
@@ -134,7 +135,8 @@ class MetricsEndpoint:
             return False
         method, target, version = parts
         fields = [
-            (name.strip().lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)
+            (name.strip().lower(), value.strip())
+            for name, _, value in (line.partition(":") for line in lines)
         ]
         headers = dict(fields)
         has_body = "transfer-encoding" in headers or any(

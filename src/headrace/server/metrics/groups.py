@@ -69,8 +69,12 @@ class GroupFamilies:
         for topic, partitions in list(offsets.items()):
             for index, committed in list(partitions.items()):
                 yield topic, index, committed.offset
-        for topic, index in self._assigned(group, seen):
-            if index not in offsets.get(topic, ()):
+        told: set[tuple[str, int]] = set()
+        for place in self._assigned(group, seen):
+            topic, index = place
+            # Members may share a partition: it is in a page once all the same.
+            if index not in offsets.get(topic, ()) and place not in told:
+                told.add(place)
                 yield topic, index, None
 
     def _assigned(self, group: Group | None, seen: set[bytes]) -> Iterator[tuple[str, int]]:
@@ -185,4 +189,5 @@ def _decode(assignment: bytes) -> tuple[tuple[str, int], ...]:
         decoded = decode_assignment(assignment)
     except WireError:
         return ()  # A client may put anything there.
-    return tuple((each.topic, index) for each in decoded.assigned_partitions for index in each.partitions)
+    named = ((each.topic, index) for each in decoded.assigned_partitions for index in each.partitions)
+    return tuple(dict.fromkeys(named))
