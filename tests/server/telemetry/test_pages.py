@@ -196,13 +196,23 @@ def test_numbers_that_json_does_not_have_are_null(broker, client):
 
 
 def test_no_label_of_a_client_costs_prometheus_the_page(broker, client):
-    awkward = [text("-1st", "a"), text("le", "0.5"), text("\u00e92", "b"), text("quantile", "q"), text("__x", "c")]
+    awkward = [
+        text("-1st", "a"),
+        text("le", "0.5"),
+        text("\u00e92", "b"),
+        text("quantile", "q"),
+        text("__x", "c"),
+    ]
     point = pb.HistogramDataPoint(
         count=1, sum=1, explicit_bounds=[1], bucket_counts=[1, 0], attributes=awkward
     )
     histogram = pb.Histogram(data_points=[point], aggregation_temporality=2)
     push_all(broker, client, pb.Metric(name="latency", histogram=histogram))
-    lines = [line for line in page(broker, "/metrics?clients=all").splitlines() if line.startswith("client_latency")]
+    lines = [
+        line
+        for line in page(broker, "/metrics?clients=all").splitlines()
+        if line.startswith("client_latency")
+    ]
     assert len(lines) == 4
     for line in lines:
         names = re.findall(r'[{,]([^=,{]*)="', line)

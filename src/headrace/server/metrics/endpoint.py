@@ -134,7 +134,8 @@ class MetricsEndpoint:
             return False
         method, target, version = parts
         fields = [
-            (name.strip().lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)
+            (name.strip().lower(), value.strip())
+            for name, _, value in (line.partition(":") for line in lines)
         ]
         headers = dict(fields)
         has_body = "transfer-encoding" in headers or any(

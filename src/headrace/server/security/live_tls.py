@@ -66,7 +66,9 @@ class TlsOfListener:
             new = listener_tls(config, self.listener)
             check_names(self.current, new, config.for_listener(self.listener.name), self.listener)
         except MalformedCertificate as error:
-            raise ConfigError(f"Listener {self.listener}: the new certificate cannot be read: {error}.") from None
+            raise ConfigError(
+                f"Listener {self.listener}: the new certificate cannot be read: {error}."
+            ) from None
         return new
 
     def warn_of_end(self, now: datetime) -> None:
