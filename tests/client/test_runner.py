@@ -35,34 +35,13 @@ from headrace.client import (
     trace_headers,
 )
 from headrace.testing.broker import BrokerThread
+from tests.client.running import running
 from tests.waiting import until, until_async
 
 NewTopic = Callable[..., str]
 ReadAll = Callable[..., list[Record]]
 QUICK = Retry(attempts=3, delay=0.01, jitter=0)
 SETTINGS = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 100, "session_timeout_ms": 6000}
-
-
-@contextlib.contextmanager
-def running(runner: Runner) -> Iterator[None]:
-    """Run it in a thread and pass on what it raises."""
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            runner.run()
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        runner.stop()
-        thread.join()
-    if failure:
-        raise failure[0]
 
 
 def fill(bootstrap: str, topic: str, records: list[tuple[str | None, str]]) -> None:

@@ -165,9 +165,8 @@ def _points(
     for point in points:
         labels, found, time_ns = read(reader, point)
         if found is not None:
-            reader.count(
-                len(resource)
-            )  # Each series carries them: many times many is much work for few bytes.
+            # Each series carries them: many times many is much work for few bytes.
+            reader.count(len(resource))
             yield Series(name, resource + labels, found, monotonic, temporality, unit, time_ns)
 
 

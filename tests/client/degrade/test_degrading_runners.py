@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import subprocess
 import sys
 import threading
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,32 +33,11 @@ from headrace.client.degrade.notes import Account, Notes
 from headrace.client.degrade.orders import Orders
 from headrace.client.degrade.replay import Outcome, Replay
 from headrace.client.degrade.states import Order
+from tests.client.running import running
 from tests.waiting import until, until_async
 
 NewTopic = Callable[..., str]
 SETTINGS = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 100, "session_timeout_ms": 6000}
-
-
-@contextlib.contextmanager
-def running(runner: Runner) -> Iterator[None]:
-    """Run it in a thread and pass on what it raises."""
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            runner.run()
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        runner.stop()
-        thread.join()
-    if failure:
-        raise failure[0]
 
 
 def fill(bootstrap: str, topic: str, numbers: range) -> None:

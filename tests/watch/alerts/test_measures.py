@@ -156,7 +156,7 @@ def test_a_cluster_that_does_not_answer_is_away_and_says_nothing_else(tmp_path: 
 
 def test_the_end_of_a_certificate_is_seen_before_clients_see_it(tmp_path: Path) -> None:
     certificates = Certificates(tmp_path / "certificates")
-    soon = datetime.now(UTC) + timedelta(days=5)
+    soon = datetime.now(UTC) + timedelta(days=4, hours=12)
     certificates.broker = certificates.issue("soon", "localhost", not_after=soon)
     with BrokerThread(tmp_path / "broker", certificates.listener()) as broker:
         address = f"localhost:{broker.port}"
