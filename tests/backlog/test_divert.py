@@ -346,3 +346,14 @@ def test_both_sides_are_measured_each_to_its_own_end(
         assert status.sides[1].drained
         assert "4 records past the cut" in status.notes[0]
         assert "headrace backlog join" in status.next_step
+
+
+@pytest.mark.parametrize("way", [Way.OFFSETS, Way.COPY])
+def test_a_backlog_whose_beginning_is_deleted_is_diverted_from_the_first_record_there_is(
+    backlogs: Backlogs, admin: Admin, group: str, behind: str, way: Way
+) -> None:
+    admin.delete_records({TopicPartition(behind, 0): 20})
+    divert = backlogs.divert(group, behind, way, settle=0)
+    assert divert.state is State.DIVERTED
+    assert divert.before == {0: 20, 1: 5}
+    assert offsets(admin, group, behind) == divert.cut
