@@ -92,7 +92,8 @@ def _prepared(site: Site, writer: Writer, begun: Divert) -> Divert:
     before, cut = picture(site, begun.group, begun.topic)
     begun = writer.put(replace(begun, before=before, cut=cut))
     if begun.way is Way.COPY:
-        site.create_like(begun.copy, begun.topic, _COPY)
+        longest = {"max.message.bytes": str(copying.longest_batch(site, begun))}
+        site.create_like(begun.copy, begun.topic, {**_COPY, **longest})
         site.move(begun.backlog_group, begun.copy, dict.fromkeys(cut, 0), begun.note)
     else:
         site.move(begun.backlog_group, begun.topic, before, begun.note)
