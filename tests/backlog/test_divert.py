@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -144,9 +145,9 @@ def test_a_runner_that_is_stopped_while_it_steps_aside_does_not_come_back(
     joins: list[str] = []
     subscribe = Consumer.subscribe
 
-    def counted(consumer: Consumer, *topics: str, **callbacks: object) -> None:
+    def counted(consumer: Consumer, *topics: str, **callbacks: Any) -> None:
         joins.extend(topics)
-        subscribe(consumer, *topics, **callbacks)  # type: ignore[arg-type]
+        subscribe(consumer, *topics, **callbacks)
 
     monkeypatch.setattr(Consumer, "subscribe", counted)
 
