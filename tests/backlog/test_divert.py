@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -128,6 +130,43 @@ async def test_runners_that_agree_to_diverts_step_aside_and_come_back_at_the_cut
     for number, offset in set(seen) - before:
         assert offset >= divert.cut[number], "what is handled after is none of the backlog"
     assert len(before) == sum(at - 5 for at in divert.before.values())
+
+
+@pytest.mark.parametrize("kind", [Runner, AsyncRunner])
+def test_a_runner_that_is_stopped_while_it_steps_aside_does_not_come_back(
+    bootstrap: str,
+    backlogs: Backlogs,
+    admin: Admin,
+    group: str,
+    behind: str,
+    kind: type[Runner] | type[AsyncRunner],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    joins: list[str] = []
+    subscribe = Consumer.subscribe
+
+    def counted(consumer: Consumer, *topics: str, **callbacks: Any) -> None:
+        joins.extend(topics)
+        subscribe(consumer, *topics, **callbacks)
+
+    monkeypatch.setattr(Consumer, "subscribe", counted)
+
+    async def handle_async(record: Record) -> None:
+        """Nothing to do."""
+
+    handle = handle_async if kind is AsyncRunner else lambda record: None
+    runner = kind(handle, bootstrap, group_id=group, topics=behind, diverts=True)  # type: ignore[arg-type]
+    ended = runner.run if isinstance(runner, Runner) else lambda: asyncio.run(runner.run())
+    running = threading.Thread(target=ended)
+    running.start()
+    until(lambda: group in admin.groups() and backlogs.site.members(group), "the runner in its group")
+    with backlogs._register.writing(group, behind) as writer:
+        asking = writer.put(Divert(group, behind, Way.OFFSETS, State.PREPARING, {}, {}))
+        until(lambda: not backlogs.site.members(group), "the runner aside")
+        runner.stop()
+        running.join()
+        writer.put(asking.becomes(State.UNDONE))
+    assert joins == [behind]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -346,3 +385,28 @@ def test_both_sides_are_measured_each_to_its_own_end(
         assert status.sides[1].drained
         assert "4 records past the cut" in status.notes[0]
         assert "headrace backlog join" in status.next_step
+
+
+@pytest.mark.parametrize("way", [Way.OFFSETS, Way.COPY])
+def test_a_backlog_whose_beginning_is_deleted_is_diverted_from_the_first_record_there_is(
+    backlogs: Backlogs, admin: Admin, group: str, behind: str, way: Way
+) -> None:
+    admin.delete_records({TopicPartition(behind, 0): 20})
+    divert = backlogs.divert(group, behind, way, settle=0)
+    assert divert.state is State.DIVERTED
+    assert divert.before == {0: 20, 1: 5}
+    assert offsets(admin, group, behind) == divert.cut
+
+
+@pytest.mark.parametrize("filling", ["compressible", "random"])
+def test_records_as_large_as_the_topic_takes_are_copied(
+    bootstrap: str, backlogs: Backlogs, admin: Admin, group: str, behind: str, filling: str
+) -> None:
+    limit = 2_000_000
+    admin.set_topic_config(behind, {"max.message.bytes": str(limit)})
+    value = b"a" * 3 * limit if filling == "compressible" else os.urandom(limit - 100)
+    with Producer(bootstrap, compression_type="gzip", max_request_size=4 * limit) as producer:
+        producer.send_and_wait(behind, value, partition=0)
+    divert = backlogs.divert(group, behind, Way.COPY, settle=0)
+    copied = scan({"bootstrap.servers": bootstrap}, {TopicPartition(divert.copy, 0): None})
+    assert value in [record.value for record in copied]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from headrace.backlog import register
 from headrace.backlog.divert import Divert, Places
 from headrace.backlog.site import Site
+from headrace.client.dead_letters import FOR_ANY_SIZE
 from headrace.client.errors import ClientError
 from headrace.client.exclusive import exclusive
 from headrace.client.producer import Producer
@@ -26,7 +27,9 @@ _AT_ONCE = 2_000
 _PAUSE = 0.5
 _SESSION_MS = 10_000
 """After so long a killed one no longer keeps the turn."""
+_ROOM_FOR_HEADER, _MOST_BYTES = 64 * 1024, 2**31 - 1
 _GAPLESS = {
+    **FOR_ANY_SIZE,
     "enable.gapless.guarantee": True,
     "delivery.timeout.ms": 2_147_483_647,
     "linger.ms": 5,
@@ -50,6 +53,11 @@ def copy(site: Site, divert: Divert, copied: Callable[[int], None]) -> None:
     ):
         while not _copy_what_there_is(site, divert, copied):
             time.sleep(_PAUSE)
+
+
+def longest_batch(site: Site, divert: Divert) -> int:
+    """The max.message.bytes of the copy: with their header, records may be longer than in the original."""
+    return min(_MOST_BYTES, site.longest_batch(divert.topic) + _ROOM_FOR_HEADER)
 
 
 def copied(site: Site, divert: Divert) -> Copied:

@@ -59,11 +59,17 @@ def picture(site: Site, group: str, topic: str) -> tuple[Places, Places]:
         raise NotPossible(
             f"Group {group} has committed nothing for topic {topic}, so it is not known what its backlog is."
         )
-    before, cut = site.starts(group, topic), site.ends(topic)
-    before = {number: min(offset, cut[number]) for number, offset in before.items()}
+    cut = site.ends(topic)
+    before = _starts(site, group, topic, cut)
     if before == cut:
         raise NotPossible(f"Group {group} has read all of topic {topic}: there is no backlog to divert.")
     return before, cut
+
+
+def _starts(site: Site, group: str, topic: str, ends: Places) -> Places:
+    """Where the group reads next: a committed offset may lie before the beginning of the log, or after its end."""
+    starts = site.starts(group, topic)
+    return {number: min(starts[number], end) for number, end in ends.items()}
 
 
 def check_free(site: Site, planned: Divert) -> None:
@@ -86,7 +92,8 @@ def _prepared(site: Site, writer: Writer, begun: Divert) -> Divert:
     before, cut = picture(site, begun.group, begun.topic)
     begun = writer.put(replace(begun, before=before, cut=cut))
     if begun.way is Way.COPY:
-        site.create_like(begun.copy, begun.topic, _COPY)
+        longest = {"max.message.bytes": str(copying.longest_batch(site, begun))}
+        site.create_like(begun.copy, begun.topic, {**_COPY, **longest})
         site.move(begun.backlog_group, begun.copy, dict.fromkeys(cut, 0), begun.note)
     else:
         site.move(begun.backlog_group, begun.topic, before, begun.note)
@@ -106,7 +113,7 @@ def _moved(site: Site, writer: Writer, begun: Divert, settle: float) -> Divert:
             begun.group,
         )
     elif not ours:
-        if any(offsets.get(number, offset) != offset for number, offset in begun.before.items()):
+        if _starts(site, begun.group, begun.topic, begun.cut) != begun.before:
             return writer.put(begun.becomes(State.PREPARING))
         try:
             site.check_stopped(begun.group, "stop it and run this again.")

@@ -87,6 +87,10 @@ class Site:
             exist_ok=True,
         )
 
+    def longest_batch(self, topic: str) -> int:
+        """The most bytes that producers may send it at once; 0 when the broker does not say."""
+        return int(self.admin.topic_config(topic).get("max.message.bytes") or 0)
+
     def remove_topic(self, name: str) -> None:
         """It may be gone already."""
         for refused in topics.delete(self.session, [name]).values():

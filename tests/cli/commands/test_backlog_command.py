@@ -83,6 +83,8 @@ def test_what_cannot_be_is_said_in_one_sentence(headrace: Headrace, bootstrap: s
     for arguments, code, said in (
         (("divert", group, "--topic", "no-such-topic"), 1, "There is no topic 'no-such-topic'."),
         (("divert", "no-such-group", "--topic", topic), 1, "has committed nothing"),
+        (("divert", "", "--topic", topic), 1, "The group id must not be empty."),
+        (("divert", group, "--topic", ""), 1, "The name of a topic must not be empty."),
         (("divert", group, "--topic", topic, "--copy", "--fresh"), 2, "not both"),
         (("divert", group, "--topic", topic, "--other-groups-follow"), 2, "belongs to --fresh"),
         (("status", group), 1, "There is no divert of group"),

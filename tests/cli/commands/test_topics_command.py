@@ -119,3 +119,9 @@ def test_internal_topics_show_only_when_asked_for(headrace, topic):
 def test_a_refusal_names_the_topic_once(headrace, topic):
     ran = headrace("topics", "create", topic)
     assert ran.err == f"headrace: Topic '{topic}' already exists.\n"
+
+
+def test_a_topic_without_a_name_is_refused_in_a_sentence(headrace):
+    refused = headrace("topics", "describe", "")
+    assert refused.code == 1
+    assert "The name of a topic must not be empty." in refused.err

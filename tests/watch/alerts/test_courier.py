@@ -96,6 +96,22 @@ def test_what_is_withdrawn_is_reported_and_not_tried_again(courier: Make, report
     assert receiver.tried == ["sure", "unsure"]
 
 
+def test_a_notice_counts_as_carried_until_its_report_is_read(courier: Make, reports: list[Report]) -> None:
+    carrier = courier(Receiver(), may_send=(permission := threading.Event()).is_set)
+    carrier.submit(notice("waits"))
+    carrier.withdraw("waits")
+    permission.set()
+    carrier.submit(notice("sent"))
+    until(lambda: len(reports) == 2, "the reports")
+    carrier.withdraw("waits")
+    carrier.withdraw("sent")
+    assert len(reports) == 2, "what is over is not withdrawn"
+    for report in reports:
+        assert carrier.is_carrying(report.notice.key) is not None
+        carrier.settled(report.notice.key)
+        assert carrier.is_carrying(report.notice.key) is None
+
+
 def test_nothing_leaves_without_permission(courier: Make, reports: list[Report]) -> None:
     receiver, permission = Receiver(), threading.Event()
     carrier = courier(receiver, may_send=permission.is_set)

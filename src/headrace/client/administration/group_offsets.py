@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
+from headrace.client.administration.errors import NotPossible
 from headrace.client.administration.names import Partition
 from headrace.client.administration.session import Session
 from headrace.client.errors import BrokerError
@@ -30,6 +31,8 @@ def committed(session: Session, group: str, *, stable: bool = False) -> dict[Par
 
     With ``stable`` a transaction that may still commit others is a BrokerError that is worth another try.
     """
+    if not group:
+        raise NotPossible("The group id must not be empty.")
     doing = f"reading the offsets of group {group}"
     asked = [ConsumerGroupTopicPartitions(group)]
     futures = session.librdkafka.list_consumer_group_offsets(

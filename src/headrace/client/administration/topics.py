@@ -63,6 +63,8 @@ def find(session: Session, topics: Sequence[str]) -> tuple[dict[str, Topic], dic
     """Descriptions and refusals by topic. Never creates a topic, as asking for its metadata may."""
     if not topics:
         return {}, {}
+    if not all(topics):
+        raise NotPossible("The name of a topic must not be empty.")
     futures = session.librdkafka.describe_topics(TopicCollection(list(topics)), **session.limits.request)
     answers, refusals = session.wait_for_all(futures, lambda topic: f"describing topic {topic}")
     found = {}

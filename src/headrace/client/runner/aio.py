@@ -71,6 +71,8 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
         def revoked(partitions: Collection[TopicPartition]) -> None:
             drained = asyncio.run_coroutine_threadsafe(self._drained(partitions), loop).result()
             self._commit_last(consumer, drained)
+            if degrading is not None:
+                degrading.ledger.forget(partitions)
 
         def lost(partitions: Collection[TopicPartition]) -> None:
             asyncio.run_coroutine_threadsafe(self._forget(partitions), loop).result()
@@ -99,12 +101,16 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
                 while not self._stopping.is_set():
                     if aside is not None and aside.is_asked:
                         await self._step_aside(consumer, aside)
+                        if self._stopping.is_set():
+                            break
                         await subscribe()
                     await self._turn(consumer)
             finally:
-                if aside is not None:
-                    await to_the_end(asyncio.to_thread(aside.close))
-                await to_the_end(self._finish(consumer))
+                try:
+                    if aside is not None:
+                        await to_the_end(asyncio.to_thread(aside.close))
+                finally:
+                    await to_the_end(self._finish(consumer))
         if self._failure is not None:
             raise self._failure
 

@@ -103,6 +103,9 @@ class Runner(BaseRunner[K, V, object]):
                 while not self._stopping.is_set():
                     if aside is not None and aside.is_asked:
                         self._step_aside(consumer, aside)
+                        if self._stopping.is_set():
+                            break
+                        self._subscribe(consumer)
                     self._turn(consumer)
             finally:
                 if aside is not None:
@@ -128,7 +131,6 @@ class Runner(BaseRunner[K, V, object]):
         consumer.unsubscribe()
         while aside.is_asked and not self._stopping.is_set():
             consumer.fetch(POLL_SECONDS, 1)
-        self._subscribe(consumer)
 
     def _turn(self, consumer: Consumer[Any, Any]) -> None:
         off = self._is_switched_off()

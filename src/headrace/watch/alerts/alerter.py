@@ -241,6 +241,7 @@ class Alerter:
 
     def _settle(self, report: Report) -> None:
         notice, now = report.notice, time.time()
+        self._couriers[report.receiver].settled(notice.key)
         sent = report.outcome is Outcome.SENT
         if not sent:
             log.error(

@@ -26,6 +26,8 @@ class _Stage(StrEnum):
     SENDING = "sending"
     WITHDRAWN = "withdrawn"
     """Still being sent, but not to be tried again."""
+    REPORTED = "reported"
+    """Over; who asked for it may not have read the report yet."""
 
 
 @dataclass(slots=True)
@@ -75,6 +77,7 @@ class Courier:
             thread.start()
 
     def is_carrying(self, key: str) -> Notice | None:
+        """Also one whose report is not `settled` yet: who has not read it would send the notice once more."""
         with self._changed:
             errand = self._errands.get(key)
             return None if errand is None else errand.notice
@@ -86,16 +89,21 @@ class Courier:
             self._errands[notice.key] = _Errand(notice, now, now)
             self._changed.notify()
 
+    def settled(self, key: str) -> None:
+        """The report about it has been read."""
+        with self._changed:
+            self._errands.pop(key, None)
+
     def withdraw(self, key: str) -> None:
         """What it says is not true any more: try no further, and report it."""
         with self._changed:
             errand = self._errands.get(key)
-            if errand is None:
+            if errand is None or errand.stage is _Stage.REPORTED:
                 return
             if errand.stage is not _Stage.WAITING:
                 errand.stage = _Stage.WITHDRAWN
                 return
-            del self._errands[key]
+            errand.stage = _Stage.REPORTED
         self._report(self._given_up(errand))
 
     def close(self, patience: float) -> None:
@@ -103,7 +111,8 @@ class Courier:
         deadline = time.monotonic() + patience
         with self._changed:
             while any(
-                each.attempts == 0 or each.stage is not _Stage.WAITING for each in self._errands.values()
+                each.stage is not _Stage.REPORTED and (each.attempts == 0 or each.stage is not _Stage.WAITING)
+                for each in self._errands.values()
             ):
                 if not self._changed.wait(max(0.0, deadline - time.monotonic())):
                     break
@@ -160,7 +169,7 @@ class Courier:
 
     def _finish(self, errand: _Errand, report: Report) -> None:
         with self._changed:
-            del self._errands[errand.notice.key]
+            errand.stage = _Stage.REPORTED
             self._changed.notify_all()
         self._report(report)
 
