@@ -76,7 +76,7 @@ severity = "urgent"
         + ", ".join(list(KINDS)[:-1])
         + " or cluster-away, not 'lag-secnds'; did you mean 'lag-seconds'?",
         'alerts.toml:20: rule behind: above takes a duration in quotes, as in "300s"',
-        "alerts.toml:21: rule behind: for is no duration: 'soon' is no duration; write it as 90s, 1h30m or 7d, or as ISO 8601's P1DT2H",
+        "alerts.toml:21: rule behind: for takes a duration: 'soon' is no duration; write it as 90s, 1h30m or 7d, or as ISO 8601's P1DT2H",
         "alerts.toml:22: rule behind: there is no receiver pigeon; it takes pager, log",
         "alerts.toml:25: rule behind: another has this name already",
         "alerts.toml:27: rule behind: grups is not known here; it takes name, kind, for, severity, labels, runbook, receivers, repeat, "

@@ -69,7 +69,7 @@ def duration(value: Any) -> float:
     try:
         seconds = 0.0 if value.strip() == "0" else seconds_of(value)
     except ValueError as error:
-        raise ValueError(f"is no duration: {str(error).rstrip('.')}") from None
+        raise ValueError(f"takes a duration: {str(error).rstrip('.')}") from None
     if seconds < 0:
         raise ValueError("cannot be negative")
     return seconds
