@@ -16,10 +16,13 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
+from headrace.client.errors import ConfigError as ClientConfigError
+from headrace.client.metrics_port import split_address
 from headrace.services.config.settings import (
     ApplicationConfig,
     ConsumerConfig,
     MetadataReportConfig,
+    MetricsConfig,
     ModuleConfig,
     ProtocolConfig,
     ProviderConfig,
@@ -79,6 +82,7 @@ class Bootstrap:
         consumer: ConsumerConfig | None = None,
         module: ModuleConfig | None = None,
         metadata_report: str | MetadataReportConfig | None = None,
+        metrics: str | MetricsConfig | None = None,
         runtime: Runtime | None = None,
     ) -> None:
         self.runtime = runtime or Runtime()
@@ -96,6 +100,7 @@ class Bootstrap:
         if isinstance(metadata_report, str):
             metadata_report = MetadataReportConfig(address=metadata_report)
         self.runtime.metadata_report = metadata_report
+        self.runtime.metrics = metrics_at(metrics) if isinstance(metrics, str) else metrics
 
     def service(self, target: Any, **settings: Any) -> ServiceConfig[Any]:
         """Add a service: a marked class, an implementation, or a ready ServiceConfig."""
@@ -199,6 +204,15 @@ class Bootstrap:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop_async()
+
+
+def metrics_at(address: str) -> MetricsConfig:
+    """The settings that serve metrics at HOST:PORT."""
+    try:
+        host, port = split_address(address)
+    except ClientConfigError as error:
+        raise ConfigError(f"metrics: {error}") from None
+    return MetricsConfig(host=host, port=port)
 
 
 def _several(given: Any) -> list[Any]:
