@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,9 @@ class Till:
 
     def wait(self) -> str:
         return "open" if self.open.wait(60) else "closed"
+
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -138,16 +142,15 @@ def test_durations_are_a_histogram_with_the_figures_of_dubbo(
 ) -> None:
     _, provider, page = shop()
     till, _, _ = refer(application, provider)
-    asyncio_seconds = 0.03
-    till.sleep(asyncio_seconds)
-    till.sleep(asyncio_seconds)
+    till.pause(0.03)
+    till.pause(0.03)
     start = "dubbo_provider_rt_milliseconds"
-    assert page.value(f"{start}_count", method="sleep") == 2
-    total = page.value(f"{start}_sum", method="sleep")
-    assert total >= 2 * 29
-    assert page.value(f"{start}_avg", method="sleep") == pytest.approx(total / 2)
-    assert 29 <= page.value(f"{start}_min", method="sleep") <= page.value(f"{start}_max", method="sleep")
-    buckets = {labels["le"]: value for labels, value in page.samples(f"{start}_bucket", method="sleep")}
+    assert page.value(f"{start}_count", method="pause") == 2
+    total = page.value(f"{start}_sum", method="pause")
+    assert total >= 2 * 30
+    assert page.value(f"{start}_avg", method="pause") == pytest.approx(total / 2)
+    assert 30 <= page.value(f"{start}_min", method="pause") <= page.value(f"{start}_max", method="pause")
+    buckets = {labels["le"]: value for labels, value in page.samples(f"{start}_bucket", method="pause")}
     assert buckets["25.0"] == 0
     assert buckets["+Inf"] == 2
     assert list(buckets.values()) == sorted(buckets.values())
@@ -162,7 +165,8 @@ def test_calls_under_way_are_counted_until_they_end(
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         answers = [pool.submit(till.wait) for _ in range(2)]
         until(lambda: provider_page.value("dubbo_provider_requests_processing", method="wait") == 2)
-        assert consumer_page.value("dubbo_consumer_requests_processing", method="wait") == 2
+        for name in ("processing", "processing_total"):
+            assert consumer_page.value(f"dubbo_consumer_requests_{name}", method="wait") == 2
         assert provider_page.value("dubbo_provider_requests_succeed_total", method="wait") == 0
         behind.open.set()
         assert [answer.result(60) for answer in answers] == ["open", "open"]
@@ -251,7 +255,7 @@ def test_a_call_given_up_counts_as_cancelled(
         till = await app.reference_async(
             Till, url=f"dubbo://{address}", group="eu", version="1.0", timeout=60_000
         )
-        call = asyncio.ensure_future(till.sleep(60))  # type: ignore[arg-type]
+        call = asyncio.ensure_future(till.sleep(60))
 
         def under_way() -> bool:
             return page.value("dubbo_consumer_requests_processing", method="sleep") == 1
@@ -287,7 +291,7 @@ def test_a_generic_call_counts_for_the_method_it_names_and_no_other_name_makes_a
     assert page.value("dubbo_provider_requests_total", method="add") == 1
     assert page.value("dubbo_provider_requests_unknown_failed_total", method="other") == 5
     methods = {labels["method"] for labels, _ in page.samples("dubbo_provider_requests_total")}
-    assert methods == {"add", "fail", "wait", "sleep", "neverCalled", "other"}
+    assert methods == {"add", "fail", "wait", "pause", "sleep", "neverCalled", "other"}
 
 
 def test_the_page_tells_connections_exports_and_the_registry(
@@ -316,6 +320,33 @@ def test_the_page_tells_connections_exports_and_the_registry(
     provider.services[0].unexport()
     assert page.samples("headrace_services_exported") == []
     until(lambda: page.value("headrace_services_registry_registered") == 0)
+
+
+def test_calls_that_need_no_task_are_counted_too(application: Callable[..., Bootstrap]) -> None:
+    @interface("com.acme.Sum")
+    class Sum:
+        def add(self, a: int, b: int) -> int:
+            return a + b
+
+    provider = application("shop", metrics="127.0.0.1:0")
+    service = provider.service(Sum(), scope="remote", dispatcher="direct")
+    provider.start()
+    sums = application("web").reference(Sum, url=f"dubbo://{service.urls[0].address}", timeout=60_000)
+    assert sums.add(1, 2) == 3
+    protocol = provider.runtime.protocol("dubbo")
+    assert isinstance(protocol, DubboProtocol)
+    assert not any(invoker.suspends for invoker in protocol._invokers.values())
+    assert Page(provider).value("dubbo_provider_requests_succeed_total", method="add") == 1
+
+
+def test_calls_within_the_process_count_on_both_sides(application: Callable[..., Bootstrap]) -> None:
+    app = application("shop", metrics="127.0.0.1:0")
+    app.service(Till(), scope="local")
+    app.start()
+    assert app.reference(Till).add(1, 2) == 3
+    page = Page(app)
+    for side in ("provider", "consumer"):
+        assert page.value(f"dubbo_{side}_requests_succeed_total", method="add") == 1
 
 
 def test_counts_go_on_when_a_rule_exports_a_service_anew(

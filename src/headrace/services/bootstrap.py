@@ -16,8 +16,6 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from headrace.client.errors import ConfigError as ClientConfigError
-from headrace.client.metrics_port import split_address
 from headrace.services.config.settings import (
     ApplicationConfig,
     ConsumerConfig,
@@ -208,10 +206,13 @@ class Bootstrap:
 
 def metrics_at(address: str) -> MetricsConfig:
     """The settings that serve metrics at HOST:PORT."""
+    from headrace.client.errors import ConfigError as ClientConfigError  # they load Kafka's client
+    from headrace.client.metrics_port import split_address
+
     try:
         host, port = split_address(address)
     except ClientConfigError as error:
-        raise ConfigError(f"metrics: {error}") from None
+        raise ConfigError(str(error)) from None
     return MetricsConfig(host=host, port=port)
 
 

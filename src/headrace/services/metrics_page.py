@@ -36,8 +36,8 @@ _FAILURES: Final = {
     Failure.LIMIT: "a limit on calls or a full thread pool refused them",
     Failure.NETWORK: "the provider could not be reached, or refused them",
     Failure.UNAVAILABLE: "there was no provider",
-    Failure.CODEC: "arguments or results could not be encoded",
-    Failure.FORBIDDEN: "a token or a rule forbade them",
+    Failure.CODEC: "their arguments could not be sent",
+    Failure.FORBIDDEN: "the token was wrong",
     Failure.CANCELLED: "the caller gave up",
     Failure.UNKNOWN: "any other reason",
 }
@@ -67,7 +67,7 @@ class MetricsPage:
             self._port.registry.register(self)
             self._port.open()
         except (ClientConfigError, MissingExtra) as error:
-            raise ConfigError(f"metrics: {error}") from None
+            raise ConfigError(str(error)) from None
 
     @property
     def port(self) -> int:
@@ -81,16 +81,15 @@ class MetricsPage:
     # -- what is measured --------------------------------------------------------------------------------
 
     def provider(self, invoker: Invoker, application: str) -> Invoker:
-        return MetricsFilter(invoker, self._counted(invoker, "provider", application))
+        url = invoker.url
+        key = ServiceKey(
+            "provider", application, invoker.interface.name, url.get("group"), url.get("version")
+        )
+        return MetricsFilter(invoker, self._calls.setdefault(key, ServiceCalls()))
 
     def reference(self, invoker: Invoker, application: str, group: str, version: str) -> Invoker:
         key = ServiceKey("consumer", application, invoker.interface.name, group, version)
         return ReferenceMetricsFilter(invoker, self._calls.setdefault(key, ServiceCalls()))
-
-    def _counted(self, invoker: Invoker, side: str, application: str) -> ServiceCalls:
-        url = invoker.url
-        key = ServiceKey(side, application, invoker.interface.name, url.get("group"), url.get("version"))
-        return self._calls.setdefault(key, ServiceCalls())
 
     # -- a scrape ----------------------------------------------------------------------------------------
 
@@ -109,7 +108,10 @@ class MetricsPage:
         total = counter(f"{start}_requests", "Calls", labels=_METHOD)
         succeeded = counter(f"{start}_requests_succeed", "Calls that returned a result", labels=_METHOD)
         failed = counter(f"{start}_requests_failed", "Calls that failed, for any reason", labels=_METHOD)
-        processing = gauge(f"{start}_requests_processing", "Calls under way", labels=_METHOD)
+        under_way = [
+            gauge(f"{start}_requests_{name}", "Calls under way", labels=_METHOD)
+            for name in ("processing", "processing_total")  # Dubbo 3.1's name and 3.2's
+        ]
         kinds = {
             kind: counter(f"{start}_requests_{kind.value}", f"Calls that failed: {text}", labels=_METHOD)
             for kind, text in _FAILURES.items()
@@ -127,7 +129,8 @@ class MetricsPage:
                 total.add_metric(labels, calls.total)
                 succeeded.add_metric(labels, calls.succeeded)
                 failed.add_metric(labels, sum(failures.values()))
-                processing.add_metric(labels, calls.processing)
+                for processing in under_way:
+                    processing.add_metric(labels, calls.processing)
                 for kind, number in failures.items():
                     kinds[kind].add_metric(labels, number)
                 buckets = _cumulative(calls)
@@ -142,7 +145,7 @@ class MetricsPage:
             total,
             succeeded,
             failed,
-            processing,
+            *under_way,
             *kinds.values(),
             durations,
             average,

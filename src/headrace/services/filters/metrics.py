@@ -149,11 +149,14 @@ class MetricsFilter(Filter):
             result = await self.inner.invoke(invocation)
             failure = None if result.exception is None else Failure.BUSINESS
         except Exception as error:
-            failure = failure_of(error)
+            failure = self._kind_of(error)
             raise
         finally:
             calls.ended(failure, (time.perf_counter() - start) * 1000)
         return result
+
+    def _kind_of(self, error: Exception) -> Failure:
+        return failure_of(error)
 
     def _of(self, invocation: Invocation) -> MethodCalls:
         methods = self._calls.methods
@@ -170,6 +173,11 @@ class ReferenceMetricsFilter(MetricsFilter):
     def __init__(self, inner: Invoker, calls: ServiceCalls) -> None:
         super().__init__(inner, calls)
         calls.references.append(self)
+
+    def _kind_of(self, error: Exception) -> Failure:
+        """Without providers a registry's directory forbids calls, as in Dubbo; a provider's refusal has another code."""
+        kind = super()._kind_of(error)
+        return Failure.UNAVAILABLE if kind is Failure.FORBIDDEN else kind
 
     async def destroy(self) -> None:
         if self in self._calls.references:
