@@ -285,6 +285,7 @@ def test_a_generic_call_counts_for_the_method_it_names_and_no_other_name_makes_a
     )
     proxy = generic.get()
     assert proxy.invoke("add", None, [1, 2]) == 3
+    assert page.samples("dubbo_provider_requests_total", method="other") == []
     for number in range(5):
         with pytest.raises(RpcException, match="No such method"):
             proxy.invoke(f"made_up_{number}", None, [])

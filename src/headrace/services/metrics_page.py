@@ -16,6 +16,7 @@ from headrace.client.metrics_port import MetricsPort
 from headrace.services.errors import ConfigError
 from headrace.services.filters.metrics import (
     BUCKETS_MS,
+    OTHER,
     Failure,
     MethodCalls,
     MetricsFilter,
@@ -124,6 +125,8 @@ class MetricsPage:
         last = gauge(f"{rt}_last", "Duration of the last call", labels=_METHOD)
         for key, service in services:
             for method, calls in list(service.methods.items()):
+                if method == OTHER and not calls.total:
+                    continue
                 labels = [*key[1:], method]
                 failures = dict(calls.failures)
                 total.add_metric(labels, calls.total)
