@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -98,6 +99,7 @@ class Commands:
         (directory / "shop.py").write_text(MODULE)
         self.directory = directory
         self.registry = f"embedded://{directory}/registry"
+        self.metrics = ""  # the address of the exported service's page
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command in this process: exit code, what it printed, what it complained of."""
@@ -131,10 +133,15 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Commands:
 @pytest.fixture(scope="module")
 def exported(commands: Commands) -> Iterator[Commands]:
     """The module's service, exported by the command."""
-    process = commands.start("shop:OrderService", "--host", "127.0.0.1", "-p", "dubbo:-1", "-p", "rest:-1")
+    process = commands.start(
+        *("shop:OrderService", "--host", "127.0.0.1", "-p", "dubbo:-1", "-p", "rest:-1"),
+        *("--metrics", "127.0.0.1:0"),
+    )
     assert process.stderr is not None
     try:
         for line in process.stderr:
+            if "Metrics are served at " in line:
+                commands.metrics = line.split()[-1]
             if "Register dubbo service com.acme.OrderService url rest://" in line:
                 break
         else:
@@ -156,6 +163,21 @@ def test_a_service_is_listed_and_described(exported: Commands) -> None:
     (entry,) = json.loads(exported.run("describe", "com.acme.OrderService", "--json")[1])
     assert entry["version"] == "1.0"
     assert entry["methods"] == ["fail", "place"]
+
+
+def test_an_exported_service_serves_metrics(exported: Commands) -> None:
+    with urllib.request.urlopen(exported.metrics, timeout=60) as answer:
+        page = answer.read().decode()
+    assert (
+        'dubbo_provider_requests_total{application_name="headrace",group="",'
+        'interface="com.acme.OrderService",method="place",version="1.0"}'
+    ) in page
+
+
+def test_a_metrics_address_that_is_none_is_one_sentence(commands: Commands) -> None:
+    code, _, complaint = commands.run("export", "shop:OrderService", "--metrics", "9465")
+    assert code == 1
+    assert "'9465' is no address for metrics: write HOST:PORT, as in 127.0.0.1:9465" in complaint
 
 
 def test_a_service_is_invoked_with_json(exported: Commands) -> None:

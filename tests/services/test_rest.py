@@ -274,6 +274,12 @@ def test_a_token_is_wanted_as_bearer(export: Callable[..., URL]) -> None:
     assert ask(url, path, body, {"Dubbo-Attachments": "token=secret"}) == (200, ["a"])
 
 
+def test_calls_beyond_the_rate_are_429(export: Callable[..., URL]) -> None:
+    url = export(filter="tps", parameters={"tps": "1"})
+    path, body = "/com.acme.Catalogue/find", ["a", 1, True]
+    assert [ask(url, path, body)[0] for _ in range(2)] == [200, 429]
+
+
 def test_too_many_at_once_is_429_and_a_full_pool_503(export: Callable[..., URL]) -> None:
     url = export(executes=1, methods=[MethodConfig(name="slow", executes=1)])
     busy = HTTPConnection(url.host or "", url.port, timeout=10)

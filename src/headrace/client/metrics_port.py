@@ -7,15 +7,20 @@ from typing import Any
 from headrace.client.errors import ConfigError, require
 
 
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT; without a host, all addresses."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise ConfigError(f"{address!r} is no address for metrics: write HOST:PORT, as in 127.0.0.1:9465")
+    return host.strip("[]") or "0.0.0.0", int(port)
+
+
 class MetricsPort:
     """``address`` is HOST:PORT; port 0 takes a free one. Needs headrace[metrics]."""
 
     def __init__(self, address: str) -> None:
         prometheus = require("prometheus_client", "metrics", "a metrics port")
-        host, colon, port = address.rpartition(":")
-        if not colon or not port.isdecimal() or int(port) > 65535:
-            raise ConfigError(f"{address!r} is no address for metrics: write HOST:PORT, as in 127.0.0.1:9465")
-        self._host, self._port = host.strip("[]") or "0.0.0.0", int(port)
+        self._host, self._port = split_address(address)
         self._start = prometheus.start_http_server
         self.registry = prometheus.CollectorRegistry()
         self.port: int | None = None

@@ -20,6 +20,7 @@ from headrace.services.config.settings import (
     ApplicationConfig,
     ConsumerConfig,
     MetadataReportConfig,
+    MetricsConfig,
     ModuleConfig,
     ProtocolConfig,
     ProviderConfig,
@@ -79,6 +80,7 @@ class Bootstrap:
         consumer: ConsumerConfig | None = None,
         module: ModuleConfig | None = None,
         metadata_report: str | MetadataReportConfig | None = None,
+        metrics: str | MetricsConfig | None = None,
         runtime: Runtime | None = None,
     ) -> None:
         self.runtime = runtime or Runtime()
@@ -96,6 +98,7 @@ class Bootstrap:
         if isinstance(metadata_report, str):
             metadata_report = MetadataReportConfig(address=metadata_report)
         self.runtime.metadata_report = metadata_report
+        self.runtime.metrics = metrics_at(metrics) if isinstance(metrics, str) else metrics
 
     def service(self, target: Any, **settings: Any) -> ServiceConfig[Any]:
         """Add a service: a marked class, an implementation, or a ready ServiceConfig."""
@@ -199,6 +202,18 @@ class Bootstrap:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop_async()
+
+
+def metrics_at(address: str) -> MetricsConfig:
+    """The settings that serve metrics at HOST:PORT."""
+    from headrace.client.errors import ConfigError as ClientConfigError  # they load Kafka's client
+    from headrace.client.metrics_port import split_address
+
+    try:
+        host, port = split_address(address)
+    except ClientConfigError as error:
+        raise ConfigError(str(error)) from None
+    return MetricsConfig(host=host, port=port)
 
 
 def _several(given: Any) -> list[Any]:

@@ -151,7 +151,13 @@ class ReferenceConfig(ConsumerSettings, Generic[T]):
         async with self._creating:
             if self._invoker is None:
                 self.prepare()
-                self._invoker = await self._create()
+                page = self.runtime.open_metrics(self.metrics, self.application_name)
+                invoker = await self._create()
+                if page is not None:
+                    invoker = page.reference(
+                        invoker, self.application_name, self.group or "", self.version or ""
+                    )
+                self._invoker = invoker
         if asynchronous not in self._proxies:
             factory = points.PROXIES.get(self._invoker.url.get("proxy", "python"))()
             self._proxies[asynchronous] = factory.get_proxy(

@@ -41,7 +41,8 @@ from headrace.services.url import URL
 
 if TYPE_CHECKING:
     from headrace.services.metadata import MetadataReport
-    from headrace.services.protocols.base import Exporter, Protocol
+    from headrace.services.metrics_page import MetricsPage
+    from headrace.services.protocols.base import Exporter, OpenConnections, Protocol
     from headrace.services.registry.base import Registry
 
 logger = logging.getLogger("headrace.services")
@@ -51,6 +52,8 @@ SHUTDOWN_WAIT = "dubbo.service.shutdown.wait"
 DEFAULT_SHUTDOWN_WAIT_MS = 10_000
 DEFAULT_THREADS = 200
 _CANCEL_SECONDS = 1.0
+_METRICS_HOST = "127.0.0.1"
+_METRICS_PORT = 9465
 
 
 class Runtime:
@@ -75,6 +78,7 @@ class Runtime:
         self._protocols: dict[str, Protocol] = {}
         self._registries: dict[str, Registry] = {}
         self._metadata_reports: dict[str, MetadataReport] = {}
+        self._metrics_page: MetricsPage | None = None
         self._stay_ms: int | None = None
         self._warned: set[str] = set()
         self._later: set[asyncio.Task[None]] = set()
@@ -160,6 +164,8 @@ class Runtime:
         protocol = self.protocol(url.protocol)
         if url.protocol != "registry":
             invoker = build_chain(invoker, "provider")
+            if self._metrics_page is not None and (url.get("metrics.port") or url.get("metrics.protocol")):
+                invoker = self._metrics_page.provider(invoker, url.get("application"))
             # A rule may have changed them, and the latest service on a port decides for all.
             self.worker_pool(url).resize(url.get_int("threads", DEFAULT_THREADS), url.get_int("queues", 0))
         return await protocol.export(invoker)
@@ -188,6 +194,37 @@ class Runtime:
                 await report.start()
                 self._metadata_reports[key] = report
         return self._metadata_reports[key]
+
+    # -- metrics -----------------------------------------------------------------------------------------
+
+    def open_metrics(self, config: MetricsConfig | None, application: str) -> MetricsPage | None:
+        """The page that the metrics settings of a service or reference ask for, opened by the first to ask."""
+        if config is None or (config.port is None and config.protocol is None):
+            return None
+        host = config.host or _METRICS_HOST
+        address = f"{host}:{_METRICS_PORT if config.port is None else config.port}"
+        if self._metrics_page is None:
+            from headrace.services.metrics_page import MetricsPage  # only those who ask need its library
+
+            self._metrics_page = MetricsPage(address, application, self)
+            logger.info("Metrics are served at http://%s:%d/metrics", host, self._metrics_page.port)
+        elif self._metrics_page.address != address:
+            raise ConfigError(
+                f"metrics: {address} is asked for, but an application has one page, "
+                f"which is at {self._metrics_page.address}: give all its services the same"
+            )
+        return self._metrics_page
+
+    @property
+    def metrics_port(self) -> int | None:
+        """The port at which metrics are served, or None."""
+        return None if self._metrics_page is None else self._metrics_page.port
+
+    def connections(self) -> Iterable[OpenConnections]:
+        return itertools.chain.from_iterable(each.connections() for each in list(self._protocols.values()))
+
+    def connected_registries(self) -> Iterable[Registry]:
+        return list(self._registries.values())
 
     def random_port(self, protocol: str, host: str, first: int) -> int:
         """The free port of a protocol that was given none, the same for all its services."""
@@ -272,6 +309,9 @@ class Runtime:
             pool.close()
         for held in self.reserved.values():
             held.close()
+        if self._metrics_page is not None:
+            page, self._metrics_page = self._metrics_page, None
+            await asyncio.to_thread(page.close)
         self._pools.clear()
         self.reserved.clear()
         self._random_ports.clear()

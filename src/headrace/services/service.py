@@ -202,6 +202,7 @@ class ServiceConfig(ProviderSettings, Generic[T]):
             if self.exported:
                 return
             try:
+                self.runtime.open_metrics(self.metrics, self.application_name)
                 registries = load_registries(self, provider=True, runtime_parameters=runtime_parameters())
                 for protocol in self.protocols:
                     url = await self._export_url(provider_url(self, protocol, registries), registries)

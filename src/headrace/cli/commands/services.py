@@ -178,6 +178,7 @@ def invoke(
     epilog=options.examples(
         "headrace services export shop.services:OrderService",
         "headrace services export shop.services:OrderService -r N/A -D dubbo.protocol.port=20881",
+        "headrace services export shop.services:OrderService --metrics 127.0.0.1:9465",
         "headrace services export headrace.services.administration:Administration",
     )
 )
@@ -189,6 +190,10 @@ def export(
         typer.Option("--protocol", "-p", metavar="NAME[:PORT]", help="May be repeated. [dubbo]"),
     ] = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on. [all]")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve metrics of the services for Prometheus there."),
+    ] = None,
     registry: Registry = DEFAULT_REGISTRY,
     define: Properties = None,
 ) -> None:
@@ -205,6 +210,7 @@ def export(
             application,
             registry=RegistryConfig(address=registry),
             protocol=[_protocol(text, host) for text in protocol or ["dubbo"]],
+            metrics=metrics,
             runtime=runtime,
         )
         for target in targets:

@@ -18,6 +18,7 @@ from headrace.services.config.settings import (
     ApplicationConfig,
     InterfaceSettings,
     MetadataReportConfig,
+    MetricsConfig,
     ModuleConfig,
     MonitorConfig,
     ProtocolConfig,
@@ -36,7 +37,7 @@ MONITOR_SERVICE = "org.apache.dubbo.monitor.MonitorService"
 
 
 def complete(config: InterfaceSettings, defaults: InterfaceSettings | None, runtime: Runtime) -> None:
-    """Give `config` its application, module, registries, monitor and report, each refreshed from outside."""
+    """Give `config` its application, module, registries, monitor, report and metrics, each refreshed from outside."""
     shared = ("application", "module", "registries", "monitor", "metadata_report", "metrics")
     copy_unset(config, defaults, shared)
     config.application = config.application or runtime.application or ApplicationConfig()
@@ -53,6 +54,8 @@ def complete(config: InterfaceSettings, defaults: InterfaceSettings | None, runt
         config.monitor = MonitorConfig()
     if config.metadata_report is None:
         config.metadata_report = MetadataReportConfig()
+    if config.metrics is None:
+        config.metrics = MetricsConfig()
     for part in surroundings(config):
         part.refresh(environment)
 

@@ -41,7 +41,6 @@ Effect = Read | Shown | Inert | Refused
 SHOWN: Final = Shown()
 _ONLY_ONE: Final = Inert("an application has only one of these")
 _NO_STATISTICS: Final = Inert("no statistics are sent to a monitor")
-_NO_METRICS: Final = Inert("metrics are not offered over a protocol of their own")
 _OWN_CLIENT: Final = Inert("each kind of registry has its own client")
 
 EFFECTS: Final[Mapping[str, Mapping[str, Effect]]] = {
@@ -55,7 +54,7 @@ EFFECTS: Final[Mapping[str, Mapping[str, Effect]]] = {
         "interval": _NO_STATISTICS,
         "default": _ONLY_ONE,
     },
-    "MetricsConfig": {"port": _NO_METRICS, "protocol": _NO_METRICS},
+    "MetricsConfig": {"host": Read("runtime"), "port": Read("runtime"), "protocol": Read("runtime")},
     "MetadataReportConfig": {
         "address": Read("config.complete"),
         "username": Read("addresses"),

@@ -51,12 +51,13 @@ class MonitorConfig(Config):
 
 @dataclass(kw_only=True)
 class MetricsConfig(Config):
-    """Where a provider offers its metrics."""
+    """Where an application's services offer their metrics to Prometheus; port 0 takes a free one."""
 
     TAG: ClassVar[str] = "metrics"
 
-    port: str | None = setting(key="metrics.port")
-    protocol: str | None = setting(key="metrics.protocol")
+    host: str | None = setting(excluded=True)
+    port: int | None = setting(key="metrics.port", check=at_least(0, 65535))
+    protocol: str | None = setting(key="metrics.protocol", check=one_of("prometheus"))
 
 
 @dataclass(kw_only=True)
@@ -234,6 +235,10 @@ class InterfaceSettings(CallSettings):
     monitor: MonitorConfig | None = None
     metadata_report: MetadataReportConfig | None = None
     metrics: MetricsConfig | None = None
+
+    @property
+    def application_name(self) -> str:
+        return (self.application.name if self.application else None) or ""
 
 
 @dataclass(kw_only=True)

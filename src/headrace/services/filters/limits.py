@@ -59,7 +59,8 @@ class TpsLimitFilter(Filter):
             if self._left <= 0:
                 raise RpcException(
                     f"Failed to invoke service {self.interface.name}.{invocation.method_name} "
-                    "because exceed max service tps."
+                    "because exceed max service tps.",
+                    RpcCode.LIMIT_EXCEEDED,
                 )
             self._left -= 1
         return await self.inner.invoke(invocation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 
-from headrace.services.errors import RpcException
+from headrace.services.errors import RpcCode, RpcException
 from headrace.services.filters.base import Filter
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
@@ -27,7 +27,8 @@ class TokenFilter(Filter):
             raise RpcException(
                 f"Invalid token! Forbid invoke remote service interface {self.interface.name} method "
                 f"{invocation.method_name}() from consumer {host_of(invocation.remote_address)} "
-                f"to provider {host_of(invocation.local_address)}"
+                f"to provider {host_of(invocation.local_address)}",
+                RpcCode.FORBIDDEN,
             )
         return await self.inner.invoke(invocation)
 

@@ -6,8 +6,8 @@ import asyncio
 import socket
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, NamedTuple
 
 from headrace.services.interface import InterfaceModel
 from headrace.services.invoker import Invoker
@@ -39,6 +39,15 @@ class ProtocolRuntime(typing.Protocol):
     async def refer(self, interface: InterfaceModel, url: URL) -> Invoker: ...
 
 
+class OpenConnections(NamedTuple):
+    """How many connections are open: at an address of ours (`provider`) or to somebody else's (`consumer`)."""
+
+    protocol: str
+    side: str
+    address: str
+    number: int
+
+
 class Exporter(ABC):
     """One export; ending it makes the service unreachable."""
 
@@ -67,6 +76,10 @@ class Protocol(ABC):
     @abstractmethod
     async def refer(self, interface: InterfaceModel, url: URL) -> Invoker:
         """An invoker that calls what is exported at `url`."""
+
+    def connections(self) -> Iterable[OpenConnections]:
+        """The open connections, asked for from any thread; a protocol without any of its own has none."""
+        return ()
 
     @abstractmethod
     async def destroy(self) -> None:

@@ -77,6 +77,11 @@ class Registry(ABC):
     async def services(self) -> list[str]:
         """The interfaces the registry knows of."""
 
+    @property
+    def retrying(self) -> int:
+        """How many operations have failed and are tried again."""
+        return len(self._failed)
+
     # -- what all registries do --------------------------------------------------------------------------
 
     async def register(self, url: URL) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections import Counter
+from collections.abc import Iterable
 
 from headrace.services.errors import RpcCode, RpcException
 from headrace.services.hessian2 import Hessian2Error
 from headrace.services.interface import InterfaceModel
 from headrace.services.invocation import Invocation, Result
 from headrace.services.invoker import Invoker
-from headrace.services.protocols.base import Exporter, Protocol, ProtocolRuntime
+from headrace.services.protocols.base import Exporter, OpenConnections, Protocol, ProtocolRuntime
 from headrace.services.protocols.dubbo import codec
 from headrace.services.protocols.dubbo.client import ExchangeClient, RemotingError
 from headrace.services.protocols.dubbo.connection import request_ids
@@ -37,6 +39,7 @@ class DubboProtocol(Protocol):
         self._invokers: dict[str, Invoker] = {}
         self._servers: dict[int, DubboServer] = {}
         self._shared: dict[str, list[ExchangeClient]] = {}
+        self._clients: dict[ExchangeClient, str] = {}  # all of them, shared or not, with their addresses
         self._opening = asyncio.Lock()  # two services may be first on one port at once
 
     async def export(self, invoker: Invoker) -> Exporter:
@@ -56,7 +59,7 @@ class DubboProtocol(Protocol):
     async def refer(self, interface: InterfaceModel, url: URL) -> Invoker:
         count = url.get_int("connections", 0)
         if count > 0:
-            clients = [ExchangeClient(self.runtime.loop, url) for _ in range(count)]
+            clients = self._new_clients(url, count)
         else:
             clients = self._share(url)
         if not url.get_bool("lazy", False):
@@ -75,13 +78,16 @@ class DubboProtocol(Protocol):
                     client.keep_connecting()
         return DubboInvoker(interface, url, clients, self)
 
+    def _new_clients(self, url: URL, count: int) -> list[ExchangeClient]:
+        clients = [ExchangeClient(self.runtime.loop, url) for _ in range(count)]
+        self._clients.update(dict.fromkeys(clients, url.address))
+        return clients
+
     def _share(self, url: URL) -> list[ExchangeClient]:
         clients = self._shared.get(url.address)
         if clients is None:
             count = max(1, url.get_int("shareconnections", 1))
-            clients = self._shared[url.address] = [
-                ExchangeClient(self.runtime.loop, url) for _ in range(count)
-            ]
+            clients = self._shared[url.address] = self._new_clients(url, count)
         else:
             for client in clients:
                 client.references += 1
@@ -95,7 +101,16 @@ class DubboProtocol(Protocol):
                 for address, shared in list(self._shared.items()):
                     if shared is clients:
                         del self._shared[address]
+                self._clients.pop(client, None)
                 await client.close(wait_seconds)
+
+    def connections(self) -> Iterable[OpenConnections]:
+        for port, server in list(self._servers.items()):
+            yield OpenConnections(self.name, "provider", str(port), len(server.port.connections))
+        clients = list(self._clients.items())
+        opened = Counter(address for client, address in clients if client.is_connected)
+        for address in {address for _, address in clients}:
+            yield OpenConnections(self.name, "consumer", address, opened[address])
 
     async def destroy(self) -> None:
         wait = self.runtime.shutdown_wait_ms / 1000
@@ -104,6 +119,7 @@ class DubboProtocol(Protocol):
         await asyncio.gather(*(server.close(wait) for server in servers))
         clients = list(itertools.chain.from_iterable(self._shared.values()))
         self._shared.clear()
+        self._clients.clear()
         await asyncio.gather(*(client.close(wait) for client in clients))
         self._invokers.clear()
 

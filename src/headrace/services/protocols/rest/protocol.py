@@ -7,10 +7,11 @@ the header `Dubbo-Attachments`; group, version and token too.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from headrace.services.interface import InterfaceModel
 from headrace.services.invoker import Invoker
-from headrace.services.protocols.base import Exporter, Protocol, ProtocolRuntime
+from headrace.services.protocols.base import Exporter, OpenConnections, Protocol, ProtocolRuntime
 from headrace.services.protocols.rest.client import RestInvoker
 from headrace.services.protocols.rest.server import RestServer
 from headrace.services.url import URL
@@ -41,6 +42,10 @@ class RestProtocol(Protocol):
         invoker = RestInvoker(interface, url)
         await invoker.connect()
         return invoker
+
+    def connections(self) -> Iterable[OpenConnections]:
+        for port, server in list(self._servers.items()):
+            yield OpenConnections(self.name, "provider", str(port), server.connections)
 
     async def destroy(self) -> None:
         wait = self.runtime.shutdown_wait_ms / 1000

@@ -87,6 +87,11 @@ class RestServer:
         while any(c.is_busy for c in self._connections) and self._runtime.loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._connections)
+
     def add(self, invoker: Invoker) -> Exporter:
         self._services.setdefault(invoker.url.path, {})[_choice(invoker.url)] = invoker
         return RestExporter(invoker, self)
