@@ -1,36 +1,19 @@
 """deploy/prometheus and deploy/grafana with a real Prometheus and a real cluster: every panel has data, alerts fire and resolve."""
 
 import json
-import re
-import shutil
-import socket
 import subprocess
 import threading
-import urllib.parse
-import urllib.request
-from pathlib import Path
 
 import pytest
+import yaml
 from confluent_kafka import Consumer, Producer
 
 from headrace.client import Admin, TopicPartition
 from headrace.link.addresses import join_address
 from headrace.testing import cluster as testing
-from headrace.testing.leash import let_go, start_on_leash
+from tests.deploy.prometheus import DEPLOY, PATIENCE, Prometheus
 from tests.server.metrics.scraping import METRICS
 from tests.waiting import until
-
-DEPLOY = Path(__file__).parents[2] / "deploy"
-PATIENCE = 180
-
-
-@pytest.fixture(scope="module")
-def tools():
-    missing = [each for each in ("prometheus", "promtool") if shutil.which(each) is None]
-    if missing:
-        pytest.fail(
-            f"{missing[0]} is missing: apt-get install prometheus (or make servers as root)", pytrace=False
-        )
 
 
 def run(*command, cwd):
@@ -46,6 +29,19 @@ def test_alerts_fire_and_resolve_as_their_rules_say(tools):
     run("promtool", "test", "rules", "headrace-alerts.test.yml", cwd=DEPLOY / "prometheus")
 
 
+def test_no_alert_goes_without_a_test_that_it_fires_and_resolves():
+    rules = yaml.safe_load((DEPLOY / "prometheus/headrace-alerts.yml").read_text())
+    tests = yaml.safe_load((DEPLOY / "prometheus/headrace-alerts.test.yml").read_text())
+    fires, resolved = set(), set()
+    for each in (each for test in tests["tests"] for each in test["alert_rule_test"]):
+        if "exp_alerts" in each:
+            fires.add(each["alertname"])
+        elif each["alertname"] in fires:
+            resolved.add(each["alertname"])
+    alerts = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
+    assert alerts == fires == resolved
+
+
 def test_the_dashboards_are_those_of_their_generator(monkeypatch, tmp_path):
     from tools import generate_dashboards
 
@@ -55,58 +51,6 @@ def test_the_dashboards_are_those_of_their_generator(monkeypatch, tmp_path):
         assert made.read_text() == (DEPLOY / "grafana" / made.name).read_text(), (
             "run tools/generate_dashboards.py"
         )
-
-
-def hurried(rules):
-    """The same rules for a test: what waits or looks back for minutes does so for seconds."""
-    text = re.sub(r"^(\s+for:) \S+$", r"\1 1s", rules.read_text(), flags=re.MULTILINE)
-    return re.sub(r"\[\d+[mh]\]", "[8s]", text).replace("> 1000", "> 10")
-
-
-class Prometheus:
-    def __init__(self, folder, targets):
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            self._address = f"127.0.0.1:{found.getsockname()[1]}"
-        for each in ("headrace-recording.yml", "headrace-alerts.yml"):
-            (folder / each).write_text(hurried(DEPLOY / "prometheus" / each))
-        shipped = (DEPLOY / "prometheus/prometheus.yml").read_text().replace("15s", "1s")
-        config = re.sub(r"targets: \[.*\]", f"targets: {json.dumps(targets)}", shipped)
-        (folder / "prometheus.yml").write_text(config)
-        self._log = (folder / "prometheus.log").open("w")
-        command = [
-            "prometheus",
-            f"--config.file={folder}/prometheus.yml",
-            f"--storage.tsdb.path={folder}/data",
-        ]
-        self._process = start_on_leash(
-            [*command, f"--web.listen-address={self._address}"], stdout=self._log, stderr=self._log
-        )
-
-    def ask(self, path, **parameters):
-        query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"http://{self._address}/api/v1/{path}?{query}", timeout=60) as answer:
-            return json.load(answer)["data"]
-
-    def query(self, expression):
-        return self.ask("query", query=expression)["result"]
-
-    def firing(self):
-        return {
-            each["labels"]["alertname"] for each in self.ask("alerts")["alerts"] if each["state"] == "firing"
-        }
-
-    def answers(self):
-        try:
-            return self.query("up")
-        except OSError:
-            return False
-
-    def stop(self):
-        self._process.terminate()
-        self._process.wait(60)
-        let_go(self._process)
-        self._log.close()
 
 
 class Work:

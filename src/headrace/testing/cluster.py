@@ -23,24 +23,30 @@ from headrace.testing.topics import create_topic, unique_name
 
 
 class StoreThread:
-    """The embedded store behind a socket, in a thread of its own."""
+    """The embedded store behind a socket, in a thread of its own; start it again after `halt()` to find the same facts."""
 
     def __init__(self, session_timeout: float = 2.0) -> None:
         # A socket's path must be short, and a test's own directory seldom is.
         self._directory = tempfile.mkdtemp(prefix="headrace-store-")
         self.socket = Path(self._directory) / "store"
         self._session_timeout = session_timeout
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> StoreThread:
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), daemon=True)
         self._thread.start()
         self._ready.wait()
         return self
 
+    def halt(self) -> None:
+        """No broker reaches it until the next start; does nothing when it has ended already."""
+        if self._thread is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join()
+
     def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+        self.halt()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     async def _main(self) -> None:

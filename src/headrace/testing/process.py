@@ -28,15 +28,19 @@ class BrokerProcess:
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def start(self) -> BrokerProcess:
+    def command(self) -> list[str]:
+        """What starts it; a subclass may start it in surroundings of its own."""
         command = [sys.executable, "-m", "headrace.cli", "up"]
         command += ["--listen", f"127.0.0.1:{self.port}", "--data", str(self.data)]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
+        return command
+
+    def start(self) -> BrokerProcess:
         errors = (self.data.parent / f"{self.data.name}.stderr").open("a")
         # In a group of its own: a Ctrl-C at the terminal is for the program that started it, which stops the broker in order.
         self.process = start_on_leash(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, process_group=0
+            self.command(), stdout=subprocess.PIPE, stderr=errors, text=True, process_group=0
         )
         errors.close()
         assert self.process.stdout is not None

@@ -116,7 +116,8 @@ def capacity(
         if not json:
             print(
                 f"Measuring {name} with {output.count(len(places), 'partition')}: {size} B records, acks={acks}, {max_latency}, "
-                f"{duration} a step."
+                f"{duration} a step.",
+                flush=True,
             )
         producer = cluster.producer({**PRODUCER, "acks": acks})
         consumer = cluster.consumer(CONSUMER)

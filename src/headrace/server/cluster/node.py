@@ -92,6 +92,7 @@ class ClusterNode:
         self._waiting: list[tuple[Callable[[MetadataImage], bool], asyncio.Future[None]]] = []
         self._head_changed = asyncio.Event()
         self._controller_changed = asyncio.Event()
+        self._session = SessionState.CONNECTED
         self._session_lost = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -186,6 +187,11 @@ class ClusterNode:
         return self.controller is not None and self.controller.active
 
     @property
+    def can_control(self) -> bool:
+        """Whether this broker is the controller and reaches the store, without which nothing can be decided."""
+        return self.is_controller and self._session is SessionState.CONNECTED
+
+    @property
     def own_controller(self) -> Controller:
         """The controller, which must be this broker: NOT_CONTROLLER otherwise."""
         if self.controller is None or not self.controller.active:
@@ -263,6 +269,7 @@ class ClusterNode:
     # -- the session and the registration
 
     def _session_changed(self, state: SessionState) -> None:
+        self._session = state
         if state is SessionState.EXPIRED and not self._stopping:
             log.warning("broker %d lost its session with the store", self.broker_id)
             if self.controller is not None:

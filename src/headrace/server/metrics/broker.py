@@ -200,8 +200,13 @@ class BrokerFamilies:
             yield Family("", GAUGE, "", facts.steps(image))
         prefix = "kafka_controller_kafkacontroller_"
         fenced = sum(broker.fenced for broker in image.brokers.values())
+        yield one(
+            prefix + "activecontrollercount",
+            GAUGE,
+            "1 on the controller while it reaches the store. 0 on other brokers.",
+            int(cluster.can_control),
+        )
         for name, help_, value in (
-            ("activecontrollercount", "1 on the controller.", 1),
             ("globaltopiccount", "Topics of the cluster.", len(image.topics)),
             ("globalpartitioncount", "Partitions of the cluster.", facts.partitions),
             ("offlinepartitionscount", "Partitions without a leader.", facts.offline),
@@ -217,8 +222,8 @@ class BrokerFamilies:
         yield one(
             "kafka_controller_controllerstats_uncleanleaderelections_total",
             COUNTER,
-            "Leaders elected from outside the ISR since this broker started. 0 on other brokers.",
-            self._unclean_elections() if leads else 0,
+            "Leaders elected from outside the ISR while this broker was the controller.",
+            self._unclean_elections(),
         )
 
     def _connections(self) -> Iterator[Family]:

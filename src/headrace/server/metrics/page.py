@@ -81,6 +81,9 @@ class Page:
         yield from self._groups.families(groups, every_partition)
 
     def _count_elections(self, old: MetadataImage, new: MetadataImage, changes: Sequence[Change]) -> None:
+        """Only while this broker is the controller: over the brokers of a cluster, each counts once."""
+        if not self._engines.cluster.is_controller:
+            return
         for change in changes:
             if not isinstance(change, PartitionsChanged):
                 continue
