@@ -120,7 +120,13 @@ def next_step(divert: Divert, sides: tuple[Side, ...]) -> str:
     backlog = sides[-1]
     if not backlog.drained:
         if backlog.lag.members == 0:
-            return f"Nobody drains the backlog: start instances of your consumer with group.id={backlog.lag.group_id} on topic {backlog.topic}."
+            own = f"instances of your consumer with group.id={backlog.lag.group_id} on topic {backlog.topic}"
+            if divert.way is Way.OFFSETS:
+                return (
+                    "Nobody drains the backlog: run headrace.backlog.drain, which stops at the cut, or start "
+                    f"{own}, which read on behind it and handle those records twice."
+                )
+            return f"Nobody drains the backlog: start {own}."
         return "Wait until the backlog is drained."
     if divert.way is Way.FRESH:
         return f"The backlog is drained: stop the readers of {divert.topic}, then {again.format('join')}"

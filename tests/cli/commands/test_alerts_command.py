@@ -105,7 +105,12 @@ def test_what_fires_is_listed_silenced_and_remembered(headrace, start, config, o
     events = headrace("alerts", "history", "--rule", "letters", "--json").json
     assert [each["what"] for each in events] == ["fired", "delivered", "resolved", "delivered"]
     assert "RECEIVER" in headrace("alerts", "history").lines[0]
-    assert headrace("alerts", "list", "--json").json["acting"]["delivered"] == 2
+    listed = headrace("alerts", "list", "--json").json
+    assert (listed["watched"], listed["acting"]["delivered"]) == (True, 2)
+    runner.terminate()
+    runner.wait(60)
+    assert not headrace("alerts", "list", "--json").json["watched"]
+    assert "No alerter runs now, so what follows may be old" in headrace("alerts", "list").err
 
 
 @pytest.mark.parametrize(

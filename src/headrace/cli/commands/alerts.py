@@ -168,6 +168,8 @@ def list_(
 ) -> None:
     """Show what fires now, since when, and whether it is silenced."""
     from headrace.cli.view import alerts as view
+    from headrace.client.admin import session_of
+    from headrace.watch.alerts.election import is_watched
     from headrace.watch.alerts.notices import iso
     from headrace.watch.alerts.states import Phase
 
@@ -175,11 +177,13 @@ def list_(
     with _stored(bootstrap, command_config) as (_, admin, store):
         stored = store.read(admin)
         silences = store.silences(admin)
+        watched = is_watched(session_of(admin))
     shown = [each for each in stored.alerts.values() if everything or each.phase is Phase.FIRING]
     acting = stored.acting
     if json:
         output.json_document(
             {
+                "watched": watched,
                 "acting": None if acting is None else {**acting.as_document(), "since": iso(acting.since)},
                 "alerts": [view.alert_document(each, silences, now) for each in view.in_order(shown)],
             }
@@ -188,10 +192,13 @@ def list_(
     if acting is None:
         output.note("No alerter has run here; 'headrace alerts run' starts one.")
     else:
-        output.note(
-            f"{acting.instance} has acted since {view.moment(acting.since)} UTC: "
-            f"{output.count(acting.delivered, 'notice')} delivered, {acting.failed} not."
+        since = f"{view.moment(acting.since)} UTC"
+        who = (
+            f"{acting.instance} has acted since {since}"
+            if watched
+            else f"No alerter runs now, so what follows may be old; {acting.instance} acted last, from {since}"
         )
+        output.note(f"{who}: {output.count(acting.delivered, 'notice')} delivered, {acting.failed} not.")
     if shown:
         output.table(view.ALERTS_HEADER, view.alert_rows(shown, silences, now))
     else:

@@ -10,16 +10,30 @@ import logging
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
+from headrace.client.administration import groups
+from headrace.client.administration.errors import Refused
+from headrace.client.administration.session import Session
 from headrace.client.config import connection_settings
 from headrace.client.consumer import Consumer
 from headrace.client.errors import ClientError
 from headrace.client.record import TopicPartition
 from headrace.watch.alerts.store import ALERTS
+from headrace.wire.errors import ErrorCode
 
 log = logging.getLogger("headrace.alerts")
 
 GROUP = ALERTS
 _LONGEST_TURN_MS = 300_000
+
+
+def is_watched(session: Session) -> bool:
+    """Whether an instance runs; one that was killed counts until its session ends."""
+    try:
+        return bool(groups.describe(session, GROUP).members)
+    except Refused as refused:
+        if refused.code == ErrorCode.GROUP_ID_NOT_FOUND:
+            return False
+        raise
 
 
 class Hold(StrEnum):
