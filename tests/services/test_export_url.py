@@ -63,7 +63,7 @@ def test_the_url_carries_every_setting(application: Callable[..., Bootstrap]) ->
         module=ModuleConfig(name="stock", version="2"),
         provider=ProviderConfig(timeout=100, retries=5, parameters={"from-provider": "yes"}),
         protocol=ProtocolConfig(name="dubbo", threads=10, payload=1000, parameters={"x": "1"}, **LOOPBACK),
-        metrics=MetricsConfig(port="20888", protocol="dubbo"),
+        metrics=MetricsConfig(port=20888, protocol="dubbo"),
         group="g",
         version="1.0",
         timeout=200,

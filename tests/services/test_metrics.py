@@ -419,7 +419,7 @@ def test_the_page_ends_with_the_application(application: Callable[..., Bootstrap
 @pytest.mark.parametrize(
     ("metrics", "said"),
     [
-        (MetricsConfig(protocol="dubbo", port=1), "metrics: protocol=dubbo is not one of prometheus"),
+        (MetricsConfig(protocol="jmx", port=1), "metrics: protocol=jmx is not one of prometheus, dubbo"),
         (MetricsConfig(port=70_000), "metrics: port=70000 is not a number from 0 to 65535"),
     ],
 )
@@ -430,6 +430,16 @@ def test_settings_that_cannot_be_are_one_sentence(
     app.service(Till())
     with pytest.raises(ConfigError, match=said):
         app.start()
+
+
+def test_metrics_over_dubbo_are_named_as_without_effect(
+    application: Callable[..., Bootstrap], caplog: pytest.LogCaptureFixture
+) -> None:
+    app = application(metrics=MetricsConfig(protocol="dubbo", port=1))
+    app.service(Till())
+    app.start()
+    assert app.runtime.metrics_port is None
+    assert caplog.text.count("metrics.protocol=dubbo has no effect") == 1
 
 
 def test_an_address_that_is_none_or_is_taken_is_named(application: Callable[..., Bootstrap]) -> None:

@@ -79,6 +79,8 @@ class Runtime:
         self._registries: dict[str, Registry] = {}
         self._metadata_reports: dict[str, MetadataReport] = {}
         self._metrics_page: MetricsPage | None = None
+        self._said_no_dubbo_metrics = False
+        """Whether it has been said that metrics over dubbo:// are not offered."""
         self._stay_ms: int | None = None
         self._warned: set[str] = set()
         self._later: set[asyncio.Task[None]] = set()
@@ -200,6 +202,14 @@ class Runtime:
     def open_metrics(self, config: MetricsConfig | None, application: str) -> MetricsPage | None:
         """The page that the metrics settings of a service or reference ask for, opened by the first to ask."""
         if config is None or (config.port is None and config.protocol is None):
+            return None
+        if (config.protocol or "").lower() == "dubbo":
+            if not self._said_no_dubbo_metrics:
+                self._said_no_dubbo_metrics = True
+                logger.warning(
+                    "metrics.protocol=dubbo has no effect: metrics are not offered over dubbo://, "
+                    "only to Prometheus (metrics.protocol=prometheus)"
+                )
             return None
         host = config.host or _METRICS_HOST
         address = f"{host}:{_METRICS_PORT if config.port is None else config.port}"

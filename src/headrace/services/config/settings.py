@@ -57,7 +57,7 @@ class MetricsConfig(Config):
 
     host: str | None = setting(excluded=True)
     port: int | None = setting(key="metrics.port", check=at_least(0, 65535))
-    protocol: str | None = setting(key="metrics.protocol", check=one_of("prometheus"))
+    protocol: str | None = setting(key="metrics.protocol", check=one_of("prometheus", "dubbo"))
 
 
 @dataclass(kw_only=True)
