@@ -54,6 +54,10 @@ DEFAULT_THREADS = 200
 _CANCEL_SECONDS = 1.0
 _METRICS_HOST = "127.0.0.1"
 _METRICS_PORT = 9465
+_NO_DUBBO_METRICS = (
+    "metrics.protocol=dubbo has no effect: metrics are not offered over dubbo://, only to Prometheus "
+    "(metrics.protocol=prometheus)"
+)
 
 
 class Runtime:
@@ -79,8 +83,6 @@ class Runtime:
         self._registries: dict[str, Registry] = {}
         self._metadata_reports: dict[str, MetadataReport] = {}
         self._metrics_page: MetricsPage | None = None
-        self._said_no_dubbo_metrics = False
-        """Whether it has been said that metrics over dubbo:// are not offered."""
         self._stay_ms: int | None = None
         self._warned: set[str] = set()
         self._later: set[asyncio.Task[None]] = set()
@@ -204,12 +206,7 @@ class Runtime:
         if config is None or (config.port is None and config.protocol is None):
             return None
         if (config.protocol or "").lower() == "dubbo":
-            if not self._said_no_dubbo_metrics:
-                self._said_no_dubbo_metrics = True
-                logger.warning(
-                    "metrics.protocol=dubbo has no effect: metrics are not offered over dubbo://, "
-                    "only to Prometheus (metrics.protocol=prometheus)"
-                )
+            self.warn([[_NO_DUBBO_METRICS]])
             return None
         host = config.host or _METRICS_HOST
         address = f"{host}:{_METRICS_PORT if config.port is None else config.port}"
