@@ -47,6 +47,18 @@ class Work:
         return answer[self.counts] if self.counts else 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Reading(Work):
+    """A topic read from its beginning; writing it does not count."""
+
+    def prepare(self, broker: Running, topic: str) -> None:
+        broker.create(topic, self.partitions)
+        broker.load("produce", topic=topic, partitions=self.partitions, size=100, **self.options)
+
+    def run(self, broker: Running, topic: str) -> float:
+        return broker.load(self.kind, topic=topic, partitions=self.partitions, **self.options)[self.counts]
+
+
 class OtherCheckout(Headrace):
     name: ClassVar[str] = "other"
 
@@ -59,6 +71,11 @@ class OtherCheckout(Headrace):
 
 def _single(title: str, **options: Option) -> Work:
     return Work(title, "produce", "records", {"seconds": 2, **options}, one_by_one=True)
+
+
+def _reading(partitions: int) -> Work:
+    title = f"consume 100 B records of {partitions} partition{'s' * (partitions > 1)}"
+    return Reading(title, "consume", "records", {"records": 4_000_000}, partitions)
 
 
 def _commits(committers: int, groups: int) -> Work:
@@ -88,6 +105,8 @@ ROWS: Mapping[str, Work] = {
     "latency": Work(
         "1,000 records/s, end to end", "latency", "records", {"rate": 1000, "seconds": 3, "warm_up": 1}
     ),
+    "consume-1": _reading(1),
+    "consume-12": _reading(12),
     "commits-1": _commits(1, 1),
     "commits-64": _commits(64, 1),
     "commits-64-64": _commits(64, 64),
