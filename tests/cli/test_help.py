@@ -54,6 +54,17 @@ def test_the_tree_lists_every_command(headrace_help):
         assert entry.summary[:20] in out
 
 
+def test_help_speaks_no_click(headrace_help):
+    """Types have words for people, ranges too, and no summary is cut short."""
+    for command in ((), ("groups",), ("topics", "create"), ("consume",), ("perf",)):
+        out = headrace_help(*command)
+        assert "<" not in out
+        assert "x>=" not in out
+        assert "..." not in out.replace("[ARGS]...", "")
+    assert "-n, --max N" in headrace_help("consume")
+    assert "[1 or more]" in headrace_help("consume")
+
+
 @pytest.mark.parametrize(
     "command", [(), ("topics",), ("up",), ("groups", "describe"), ("kafka", "topics")], ids=str
 )

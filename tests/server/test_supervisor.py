@@ -91,6 +91,19 @@ def test_brokers_make_a_cluster_and_one_that_is_killed_comes_back(supervised, tm
     assert not any(broker.is_running() for broker in brokers.values())
 
 
+def test_new_topics_survive_a_broker(supervised):
+    admin = admin_of(supervised)
+    admin.create_topics([NewTopic("orders", 2)])["orders"].result(60)
+    found = admin.list_topics("orders", 60).topics["orders"].partitions.values()
+    assert [sorted(partition.replicas) for partition in found] == [[1, 2, 3]] * 2
+    assert "; new topics have 3 replicas" in supervised.line
+
+
+def test_the_replicas_of_new_topics_are_the_users_to_choose(tmp_path):
+    chosen = BrokerConfig.load({"default.replication.factor": "1", "log.dirs": str(tmp_path)}, {})
+    assert "default.replication.factor" not in settings_of(1, 3, chosen, tmp_path / "store.sock")
+
+
 def test_a_broker_that_is_killed_again_and_again_is_back_at_once(supervised):
     for times in (1, 2, 3):
         victim = supervised.brokers()[2]

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def topics(given: Mapping[str, Any], incomplete: str) -> list[str]:
     def names() -> list[str]:
-        from headrace.client.administration.topics import names
+        from headrace.client.administration.topics import users_own
 
-        return _cluster(given).call(names, internal=False)
+        return _cluster(given).call(users_own)
 
     return _matching(names, incomplete)
 

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from headrace.cli import plain_help
 from headrace.cli.failure import Exit
 from headrace.cli.options import ContextName, command_app
 
@@ -92,7 +93,7 @@ class Tree(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, entry in COMMANDS.items():
-            self.add_command(TyperCommand(name, help=entry.summary), name)
+            self.add_command(TyperCommand(name, help=entry.summary, short_help=entry.summary), name)
 
     # typer keeps its context class private, so the signature cannot name it.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -100,6 +101,7 @@ class Tree(TyperGroup):
         if module is not None:
             command = get_command(import_module(module).app)
             _offer_context(command)
+            plain_help.apply(command)
             self.add_command(command, args[0])
         return super().resolve_command(ctx, args)
 

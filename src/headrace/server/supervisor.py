@@ -36,6 +36,9 @@ from headrace.server.supervised import SUPERVISOR_VARIABLE
 log = logging.getLogger(__name__)
 
 LONGEST_SOCKET_PATH = 100
+DEFAULT_REPLICAS = "default.replication.factor"
+USUAL_REPLICAS = 3
+"""Who runs several brokers wants a topic to survive one of them; Kafka's default is one replica."""
 STARTS_AT_ONCE = 3
 """How many times in a row a broker that ended early is restarted without a pause."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
@@ -83,6 +86,8 @@ def settings_of(broker_id: int, count: int, config: BrokerConfig, socket: Path) 
     ):
         if name not in config.static:
             own[name] = str(min(config.integer(name), most))
+    if DEFAULT_REPLICAS not in config.static:
+        own[DEFAULT_REPLICAS] = str(min(USUAL_REPLICAS, count))
     return own
 
 
@@ -177,7 +182,7 @@ class Supervisor:
                 where = ", ".join(child.address for child in self._children)
                 print(
                     f"Headrace {__version__} is ready: brokers 1 to {self._count} on {where}, data in "
-                    f"{self._config.log_dirs[0]} ({self._clock.monotonic() - started:.2f} s){self._metrics()}"
+                    f"{self._config.log_dirs[0]} ({self._clock.monotonic() - started:.2f} s){self._replicas()}{self._metrics()}"
                     f"{exposure(self._config)}",
                     flush=True,
                 )
@@ -185,6 +190,12 @@ class Supervisor:
         finally:
             ready.cancel()
             stopped.cancel()
+
+    def _replicas(self) -> str:
+        """Said where it is not what Kafka does by itself."""
+        if self._count == 1 or DEFAULT_REPLICAS in self._config.static:
+            return ""
+        return f"; new topics have {min(USUAL_REPLICAS, self._count)} replicas"
 
     def _metrics(self) -> str:
         address = self._config.metrics_address

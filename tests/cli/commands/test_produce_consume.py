@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 
@@ -46,6 +47,7 @@ def test_a_topic_copied_through_json_is_the_same(headrace, topic, name):
     assert headrace("produce", name, "--from-json", "--json", stdin=copied.out).json == {
         "topic": name,
         "records": 2,
+        "partitions": {"0": 2},
     }
     ours, theirs = (
         headrace("consume", t, "--from-beginning", "-e", "--json").json_lines for t in (topic, name)
@@ -59,7 +61,7 @@ def test_a_file_is_written_whole(headrace, topic, tmp_path):
     (tmp_path / "lines.txt").write_text("".join(f"{n}\n" for n in range(2000)))
     assert (
         headrace("produce", topic, "--file", tmp_path / "lines.txt").err
-        == f"Wrote 2000 records to {topic}.\n"
+        == f"Wrote 2000 records to {topic}, in partition 0.\n"
     )
     assert headrace("topics", "describe", topic, "--json").json[0]["partitions"][0]["latest"] == 2000
 
@@ -76,6 +78,44 @@ def test_the_same_key_goes_where_the_java_client_puts_it(headrace, name):
     placed = headrace("consume", name, "--from-beginning", "-e", "--json").json_lines
     # murmur2 as in org.apache.kafka.common.utils.Utils, positive, modulo 8
     assert {record["key"]: record["partition"] for record in placed} == {"apple": 5, "banana": 5, "cherry": 1}
+
+
+def test_producing_says_where_the_records_are(headrace, name, tmp_path):
+    headrace("topics", "create", name, "--partitions", 8)
+    (tmp_path / "few.txt").write_text("apple:1\nbanana:1\ncherry:1\n")
+    told = headrace("produce", name, "-k", ":", "--file", tmp_path / "few.txt").err
+    assert told == f"Wrote 3 records to {name}: 1 in partition 1, 2 in 5.\n"
+    (tmp_path / "many.txt").write_text("".join(f"{n}:x\n" for n in range(400)))
+    told = headrace("produce", name, "-k", ":", "--file", tmp_path / "many.txt").err
+    assert re.fullmatch(rf"Wrote 400 records to {name}, in 8 partitions, \d+ to \d+ in each\.\n", told)
+
+
+def test_a_template_says_how_records_look(headrace, topic):
+    headrace("produce", topic, "-k", ":", "-H", "a=1", stdin="k:v\n:\n")
+    shown = headrace(
+        "consume", topic, "-e", "--from-beginning", "--format", r"%t/%p@%o %k(%K)=%v(%V) %h 100%%\x21\n"
+    )
+    assert shown.lines == [f"{topic}/0@0 k(1)=v(1) a=1 100%!", f"{topic}/0@1 (0)=(0) a=1 100%!"]
+
+
+def test_topics_are_read_by_pattern_and_named(headrace, name):
+    for each in ("a", "b", "other"):
+        headrace("produce", f"{name}-{each}", stdin=f"{each}\n")
+    pattern = f"^{name}-[ab]$"
+    shown = headrace("consume", pattern, "-e", "--from-beginning", "--fields", "topic,value")
+    assert sorted(shown.lines) == [f"Topic:{name}-a\ta", f"Topic:{name}-b\tb"]
+    grouped = headrace("consume", pattern, "--group", name, "--from-beginning", "--max", 2)
+    assert sorted(grouped.lines) == ["a", "b"]
+    assert f"No topic matches '^{name}-z'" in headrace("consume", f"^{name}-z", "-e").err
+
+
+def test_times_are_readable_as_text_and_exact_as_json(headrace, topic):
+    headrace("produce", topic, "--from-json", stdin='{"value": "a", "timestamp": 1700000000123}\n')
+    assert headrace("consume", topic, "-e", "--from-beginning", "--fields", "timestamp,value").lines == [
+        "CreateTime:2023-11-14T22:13:20.123Z\ta"
+    ]
+    (record,) = headrace("consume", topic, "-e", "--from-beginning", "--json").json_lines
+    assert record["timestamp"] == 1700000000123
 
 
 def test_reading_starts_where_it_is_told(headrace, topic):
@@ -118,6 +158,9 @@ def test_reading_an_unknown_topic_is_refused_and_does_not_create_it(headrace, na
     ("arguments", "sentence"),
     [
         (("--fields", "nonsense"), "--fields takes any of"),
+        (("--format", "%z"), "'%z' in the format '%z' is no field"),
+        (("--format", "%v", "--json"), "Give one of --format, --fields and --json"),
+        (("--format", r"\q"), r"'\q' in the format '\q' is no escape"),
         (("--offset", "soon"), "--offset takes earliest, latest, a number or -N"),
         (("--since", "soon"), "is no duration"),
         (("--from-beginning", "--offset", "3"), "Give one of --from-beginning, --offset and --since"),

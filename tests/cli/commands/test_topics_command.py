@@ -113,7 +113,11 @@ def test_internal_topics_show_only_when_asked_for(headrace, topic):
     headrace("produce", topic, stdin="a\n")
     headrace("consume", topic, "--group", "internal-topics", "--from-beginning", "--max", 1)
     assert "__consumer_offsets" not in headrace("topics", "list").out
-    assert "__consumer_offsets" in headrace("topics", "list", "--internal").out
+    headrace("topics", "create", "__headrace_test")
+    assert "__headrace_test" not in headrace("topics", "list").out
+    shown = headrace("topics", "list", "--internal").out
+    assert "__consumer_offsets" in shown
+    assert "__headrace_test" in shown
 
 
 def test_a_refusal_names_the_topic_once(headrace, topic):

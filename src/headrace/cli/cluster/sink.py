@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -26,7 +27,8 @@ class Sink:
     def __init__(self, cluster: Cluster, topic: str, settings: Mapping[str, str | int | bool]) -> None:
         """Raises Failure when the topic is not there and the cluster does not create it on first use."""
         self.topic = topic
-        self.sent = 0
+        self.by_partition: Counter[int] = Counter()
+        """Records that were acknowledged."""
         self.failed = 0
         self._first_failure: KafkaError | None = None
         self._producer = cluster.producer(settings)
@@ -80,9 +82,13 @@ class Sink:
         if left:
             raise Failure(f"{left} records were not delivered in time.")
 
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+    @property
+    def sent(self) -> int:
+        return self.by_partition.total()
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
-            self.sent += 1
+            self.by_partition[message.partition() or 0] += 1
         else:
             self.failed += 1
             self._first_failure = self._first_failure or error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import typer
 from headrace.cli import options
 from headrace.cli.failure import Failure, Misuse
 from headrace.cli.parsing import properties, times
+from headrace.cli.view import output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
 
 app = options.command_app("Read records from topics.")
 
+_PATTERN = "^"
 _ISOLATION = ("read_uncommitted", "read_committed")
-_FIELDS = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
+_FIELDS = ("topic", "timestamp", "partition", "offset", "epoch", "headers", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Wanted:
     """Which records to read, and when to stop."""
 
     topics: list[str]
+    """Names, and patterns that begin with ^."""
     group: str | None
     position: str | int
     """earliest, latest, an offset, or how many before the end (negative)."""
@@ -51,6 +55,7 @@ class Wanted:
         "headrace consume orders --since 15m --until-end --fields key,value",
         "headrace consume orders --offset -10 --until-end   # the last ten of each partition",
         "headrace consume orders --from-beginning --until-end --json | jq .value",
+        r"headrace consume '^orders-.*' --format '%t %p %o %k %v\n'   # %T is the time, %h the headers",
     )
 )
 def consume(
@@ -94,6 +99,16 @@ def consume(
     separator: Annotated[
         str, typer.Option("--separator", help="Between fields; a tab by default.", show_default=False)
     ] = "\t",
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="TEMPLATE",
+            help="Instead of fields, as kcat and rpk have it: %t topic, %p partition, %o offset, %k key, %v value, %h headers, "
+            "%T time in ms, %K and %V sizes, %%, \\n, \\t.",
+        ),
+    ] = None,
     isolation: Annotated[
         str, typer.Option("--isolation-level", help="read_uncommitted or read_committed.")
     ] = "read_uncommitted",
@@ -105,7 +120,10 @@ def consume(
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
     command_config: options.CommandConfig = None,
 ) -> None:
-    """Read records and print their values (or other fields), until Ctrl-C unless an option says when to stop."""
+    """Read records and print their values (or other fields), until Ctrl-C unless an option says when to stop.
+
+    A topic that begins with ^ is a regular expression: of the topics there are, and in a group of those to come, too.
+    """
     chosen = set(fields.split(","))
     if not chosen <= set(_FIELDS):
         raise Misuse(f"--fields takes any of {','.join(_FIELDS)}, not '{fields}'.")
@@ -114,6 +132,7 @@ def consume(
     if group is not None and (offset is not None or since is not None or partition):
         raise Misuse("A group decides itself where to read; use 'headrace groups reset-offsets' to move it.")
     options.choose("--isolation-level", isolation, _ISOLATION)
+    show = _printer(json, chosen, separator, template)
     wanted = Wanted(
         topics,
         group,
@@ -129,13 +148,16 @@ def consume(
 
     from headrace.cli.cluster.connection import connect
 
-    _print(connect(bootstrap, command_config, extra), wanted, _printer(json, chosen, separator))
+    _print(connect(bootstrap, command_config, extra), wanted, show)
 
 
 def _print(cluster: Cluster, wanted: Wanted, show: Callable[[Message], bytes]) -> None:
     from headrace.cli.cluster import feed
 
     there = _partitions(cluster, wanted)
+    at_the_end = wanted.group is None and wanted.position == "latest" and wanted.timestamp is None
+    if at_the_end and not wanted.until_end and sys.stdout.isatty():
+        output.note("Waiting for new records; --from-beginning shows those that are there. Ctrl-C ends.")
     consumer = cluster.consumer(
         {
             "group.id": wanted.group or "headrace-consume",
@@ -171,14 +193,38 @@ def _print(cluster: Cluster, wanted: Wanted, show: Callable[[Message], bytes]) -
 def _partitions(cluster: Cluster, wanted: Wanted) -> list[tuple[str, int]]:
     from headrace.client.administration.topics import partitions_of
 
-    there = cluster.call(partitions_of, wanted.topics)
+    topics = _matching(cluster, wanted.topics)
+    there = cluster.call(partitions_of, topics)
     known = {number for _, number in there}
     missing = wanted.partitions - known
     if missing:
-        raise Failure(f"There is no partition {min(missing)}; '{wanted.topics[0]}' has 0 to {max(known)}.")
+        raise Failure(f"There is no partition {min(missing)}; '{topics[0]}' has 0 to {max(known)}.")
     return [
         (topic, number) for topic, number in there if not wanted.partitions or number in wanted.partitions
     ]
+
+
+def _matching(cluster: Cluster, wanted: list[str]) -> list[str]:
+    """The topics that are wanted, patterns replaced by what they match."""
+    if not any(topic.startswith(_PATTERN) for topic in wanted):
+        return wanted
+    from headrace.client.administration.topics import users_own
+
+    there = cluster.call(users_own)
+    found: dict[str, None] = {}
+    for topic in wanted:
+        if not topic.startswith(_PATTERN):
+            found[topic] = None
+            continue
+        try:
+            expression = re.compile(topic)
+        except re.error as error:
+            raise Misuse(f"'{topic}' is no regular expression: {error}.") from None
+        matches = [name for name in there if expression.search(name)]
+        if not matches:
+            raise Failure(f"No topic matches '{topic}'; 'headrace topics list' shows the topics there are.")
+        found.update(dict.fromkeys(matches))
+    return list(found)
 
 
 def _position(offset: str | None, from_beginning: bool) -> str | int:
@@ -200,7 +246,15 @@ def _start_time(since: str | None) -> int | None:
     return max(0, round((time.time() - times.seconds_of(since)) * 1000))
 
 
-def _printer(json: bool, chosen: set[str], separator: str) -> Callable[[Message], bytes]:
+def _printer(
+    json: bool, chosen: set[str], separator: str, template: str | None
+) -> Callable[[Message], bytes]:
+    if template is not None:
+        if json or chosen != {"value"}:
+            raise Misuse("Give one of --format, --fields and --json.")
+        from headrace.cli.view.records.template import compiled
+
+        return compiled(template)
     if json:
         from headrace.cli.view.records.json_format import to_json
 
@@ -208,4 +262,5 @@ def _printer(json: bool, chosen: set[str], separator: str) -> Callable[[Message]
     from headrace.cli.view.records.text_format import TextFormat
 
     switches = {name: name in chosen for name in _FIELDS}
-    return TextFormat(**switches, key_separator=separator.encode()).line  # type: ignore[arg-type]
+    text = TextFormat(**switches, key_separator=separator.encode(), readable_times=True)  # type: ignore[arg-type]
+    return text.line

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from headrace.cli.cluster.connection import Cluster
 
 _ACKS = ("0", "1", "all", "-1")
+_FEW = 6  # partitions that are named one by one
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 app = options.command_app("Write records to a topic.")
@@ -112,16 +114,31 @@ def produce(
             sink.send(record)
             progress.advance(len(line) + 1)
     if json:
-        output.json_document({"topic": topic, "records": sink.sent})
+        by_partition = {str(number): count for number, count in sorted(sink.by_partition.items())}
+        output.json_document({"topic": topic, "records": sink.sent, "partitions": by_partition})
     elif file is not None or sys.stderr.isatty():
-        output.note(f"Wrote {sink.sent} records to {topic}.")
+        output.note(f"Wrote {output.count(sink.sent, 'record')} to {topic}{_where(sink.by_partition)}.")
+
+
+def _where(by_partition: Mapping[int, int]) -> str:
+    """In how many partitions the records are, and which where they are few."""
+    if not by_partition:
+        return ""
+    if len(by_partition) > _FEW:
+        return f", in {len(by_partition)} partitions, {min(by_partition.values())} to {max(by_partition.values())} in each"
+    first, *others = sorted(by_partition.items())
+    if not others:
+        return f", in partition {first[0]}"
+    return f": {first[1]} in partition {first[0]}" + "".join(
+        f", {count} in {number}" for number, count in others
+    )
 
 
 def _hint(cluster: Cluster, created: str) -> str:
     """A name that is near another one may be a slip."""
-    from headrace.client.administration.topics import names
+    from headrace.client.administration.topics import users_own
 
-    hint = did_you_mean(created, (name for name in cluster.call(names, internal=False) if name != created))
+    hint = did_you_mean(created, (name for name in cluster.call(users_own) if name != created))
     return hint and f"{hint} Then 'headrace topics delete {created}' takes the new one away."
 
 

@@ -94,7 +94,7 @@ def create(
 )
 def list_(
     internal: Annotated[
-        bool, typer.Option("--internal", help="Also the topics of the cluster itself.")
+        bool, typer.Option("--internal", help="Also the topics that Kafka and Headrace keep for themselves.")
     ] = False,
     json: options.Json = False,
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
@@ -105,7 +105,7 @@ def list_(
     from headrace.client.administration import topics as admin
 
     cluster = connect(bootstrap, command_config)
-    found = cluster.call(admin.describe, cluster.call(admin.names, internal=internal))
+    found = cluster.call(admin.describe, _names(cluster, internal))
     rows = [(topic.name, len(topic.partitions), topic.replication_factor) for topic in found]
     if json:
         output.json_document(
@@ -131,7 +131,7 @@ def describe(
         bool, typer.Option("--unavailable", help="Only partitions without a live leader.")
     ] = False,
     internal: Annotated[
-        bool, typer.Option("--internal", help="Also the topics of the cluster itself.")
+        bool, typer.Option("--internal", help="Also the topics that Kafka and Headrace keep for themselves.")
     ] = False,
     json: options.Json = False,
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
@@ -145,7 +145,7 @@ def describe(
     from headrace.client.administration import topics as admin
 
     cluster = connect(bootstrap, command_config)
-    found = cluster.call(admin.describe, topics or cluster.call(admin.names, internal=internal))
+    found = cluster.call(admin.describe, topics or _names(cluster, internal))
     live = {node.id for node in cluster.nodes}
     if under_replicated or unavailable:
         found = [_only(topic, live, under_replicated, unavailable) for topic in found]
@@ -335,6 +335,12 @@ def _only(topic: Topic, live: set[int], under_replicated: bool, unavailable: boo
         if (under_replicated and len(p.isr) < len(p.replicas)) or (unavailable and p.leader not in live)
     ]
     return replace(topic, partitions=kept)
+
+
+def _names(cluster: Cluster, internal: bool) -> list[str]:
+    from headrace.client.administration import topics as admin
+
+    return cluster.call(admin.names, internal=True) if internal else cluster.call(admin.users_own)
 
 
 def _as_json(cluster: Cluster, topic: Topic) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from headrace.client.administration.errors import NotPossible, UnknownTopic
 from headrace.client.administration.session import Session
 from headrace.client.errors import BrokerError, kafka_error
 from headrace.client.record import TopicPartition
+from headrace.link.cluster import CONTROL_TOPICS
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
@@ -57,6 +58,11 @@ def names(session: Session, *, internal: bool) -> list[str]:
     except KafkaException as error:
         raise session.refusal(kafka_error(error), "asking for metadata") from error
     return sorted(name for name in found if internal or name not in INTERNAL)
+
+
+def users_own(session: Session) -> list[str]:
+    """The names without the topics that Kafka or Headrace keep for themselves."""
+    return [name for name in names(session, internal=False) if not name.startswith(CONTROL_TOPICS)]
 
 
 def find(session: Session, topics: Sequence[str]) -> tuple[dict[str, Topic], dict[str, BrokerError]]:

@@ -1,9 +1,10 @@
-"""Records to text, as Kafka's default message formatter prints them."""
+"""Records to text, as Kafka's default message formatter prints them; `headrace consume` adds topics and readable times."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Message
 
@@ -17,7 +18,9 @@ _SWITCHES = ("timestamp", "partition", "offset", "delivery", "epoch", "headers",
 class TextFormat:
     """The switched-on parts in Kafka's order, the key separator between them, the line separator at the end."""
 
+    topic: bool = False
     timestamp: bool = False
+    readable_times: bool = False
     partition: bool = False
     offset: bool = False
     delivery: bool = False
@@ -50,8 +53,10 @@ class TextFormat:
 
     def line(self, message: Message) -> bytes:
         parts: list[bytes] = []
+        if self.topic:
+            parts.append(b"Topic:" + (message.topic() or "").encode())
         if self.timestamp:
-            parts.append(_timestamp(message))
+            parts.append(_timestamp(message, self.readable_times))
         if self.partition:
             parts.append(b"Partition:%d" % (message.partition() or 0))
         if self.offset:
@@ -84,8 +89,17 @@ class TextFormat:
         return data if deserializer is None else deserializer(data).encode()
 
 
-def _timestamp(message: Message) -> bytes:
+def _timestamp(message: Message, readable: bool) -> bytes:
     kind, milliseconds = message.timestamp()
     if kind == TIMESTAMP_NOT_AVAILABLE:
         return b"NO_TIMESTAMP"
-    return b"%s:%d" % (b"CreateTime" if kind == TIMESTAMP_CREATE_TIME else b"LogAppendTime", milliseconds)
+    name = b"CreateTime" if kind == TIMESTAMP_CREATE_TIME else b"LogAppendTime"
+    return b"%s:%s" % (name, _readable(milliseconds) if readable else b"%d" % milliseconds)
+
+
+def _readable(milliseconds: int) -> bytes:
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError):  # a producer may send any number
+        return b"%d" % milliseconds
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()
