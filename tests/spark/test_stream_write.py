@@ -4,6 +4,7 @@ A proxy stands before the broker, reads what the job sends and kills whoever sen
 broker, or after. Then the query is started again from its checkpoint, its rows split among another number of tasks.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -101,14 +102,17 @@ def read_frame(source):
 
 
 def kill_client(port):
-    """The process at the other end of a connection, which is known by its port."""
-    (pid,) = {
+    """The process at the other end of a connection, which is known by its port; a child being forked may share it for a moment."""
+    pids = {
         connection.pid
         for connection in psutil.net_connections("tcp")
-        if connection.laddr.port == port and connection.raddr and connection.pid != os.getpid()
+        if connection.laddr.port == port and connection.raddr and connection.pid not in (None, os.getpid())
     }
-    os.kill(pid, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], 10)
+    assert pids
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], 10)
 
 
 @pytest.fixture(scope="module")
