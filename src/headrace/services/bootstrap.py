@@ -172,11 +172,15 @@ class Bootstrap:
             yield
 
     def serve_forever(self) -> None:
-        """Start, wait for SIGINT or SIGTERM, stop."""
+        """Start, say on stdout where each service is, wait for SIGINT or SIGTERM, stop."""
         ended = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: ended.set())
         with self:
+            for config in self.services:
+                for url in config.urls:
+                    if url.get("scope").lower() != "none":
+                        print(f"serving {url.path_key} on {url.protocol}://{url.address}", flush=True)
             ended.wait()
 
     def __enter__(self) -> Bootstrap:
