@@ -26,6 +26,7 @@ COMMANDS = {
         "headrace.cli.commands.init", "Make a cluster with logins and TLS, and its first administrator."
     ),
     "up": Entry("headrace.cli.commands.up", "Start a broker."),
+    "demo": Entry("headrace.cli.commands.demo", "See it at work: a broker, a live load and a pipeline."),
     "topics": Entry("headrace.cli.commands.topics", "Create, list, describe, alter and delete topics."),
     "produce": Entry("headrace.cli.commands.produce", "Write records to a topic."),
     "consume": Entry("headrace.cli.commands.consume", "Read records from topics."),
