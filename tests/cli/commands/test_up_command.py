@@ -56,6 +56,18 @@ def test_a_binary_settings_file_is_refused(headrace, tmp_path):
     assert said == f"headrace: {file} is not a settings file: it holds binary data, not lines of key=value.\n"
 
 
+def test_every_mistake_in_the_file_is_named_at_once(headrace, tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("lisners=PLAINTEXT://:9092\nnum.partitions=many\nlog.retention.hours=x\n")
+    said = starting(headrace, "--temp", "--config", file, "--set", "nm.partitions=3")
+    assert said.splitlines() == [
+        f"headrace: {file}:2: Invalid value many for configuration num.partitions: Not a number of type INT",
+        f"{file}:3: Invalid value x for configuration log.retention.hours: Not a number of type INT",
+        "Unknown setting nm.partitions. Did you mean num.partitions?",
+        f"{file}:1: Unknown setting lisners. Did you mean listeners?",
+    ]
+
+
 def test_a_wrong_value_in_the_file_is_named_with_its_line(headrace, tmp_path):
     file = tmp_path / "server.properties"
     file.write_text("# ours\nnum.partitions=many\n")

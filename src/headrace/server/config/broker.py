@@ -104,37 +104,45 @@ class BrokerConfig:
 
         `places` gives the place of each setting in the file ("server.properties:12"), for error messages.
 
-        An invalid value raises ConfigError. An unknown name is an error among the overrides and a warning in a file, since files
-        carry settings of other servers.
+        Invalid values raise one ConfigError with a line for each, and one for each name that is unknown. An unknown name is an
+        error among the overrides and only a warning in a file, since files carry settings of other servers.
         """
         typed = dict(overrides or {})
         notices: list[str] = []
         warnings: list[str] = []
+        mistakes: list[str] = []
         static: dict[str, str] = {}
         references: dict[str, str] = {}
         resolved = Resolved({**properties, **typed})
         for name, written in resolved.settings.items():
             place = "" if name in typed else (places or {}).get(name, "")
             setting = base_setting(name)
-            text = resolved.value(name, written, place)
+            try:
+                text = resolved.value(name, written, place)
+                if setting is None or name not in DYNAMIC_ONLY:
+                    _check_value(setting, name, text, place, written)
+            except ConfigError as error:
+                mistakes.append(str(error))
+                continue
             if text != written:
                 references[name] = written
             if setting is not None:
                 if name in DYNAMIC_ONLY:
                     notices.append(f"{name} is ignored in a file: change it on the running cluster.")
                     continue
-                _check_value(setting, name, text, place, written)
                 static[name] = text.strip()
                 continue
-            _check_value(None, name, text, place, written)
             said = remark(name)
             if said is not None:
                 notices.append(said)
                 continue
             said = unknown(name, BROKER_SETTINGS)
             if name in typed:
-                raise ConfigError(said)
-            warnings.append(f"{place}: {said}" if place else said)
+                mistakes.append(said)
+            else:
+                warnings.append(f"{place}: {said}" if place else said)
+        if mistakes:
+            raise ConfigError("\n".join([*mistakes, *warnings]))
         if idle := list(inert_settings(static)):
             warnings.append(without_effect(idle))
         notices += remarks(static)
