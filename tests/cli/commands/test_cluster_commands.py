@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -117,6 +118,7 @@ def test_a_plan_is_made_previewed_executed_and_taken_back(headrace, make_topic, 
     assert "Nothing was changed; add --execute" in preview.err
     assert replicas_of(headrace, topic) == [[1, 2]] * 3
     done = headrace("reassign", "execute", plan, "--execute", "--wait", "--rollback", back)
+    assert re.search(r"^Done: \d+ partitions? moved in [\d.]+ s\.$", done.err, re.MULTILINE)
     assert done.code == 0, done.err
     after = replicas_of(headrace, topic)
     assert sorted(broker for replicas in after for broker in replicas) == [1, 1, 2, 2, 3, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from headrace.cli import options
 from headrace.cli.failure import Failure, Misuse
+from headrace.cli.parsing import times
 from headrace.cli.view import output
 
 if TYPE_CHECKING:
@@ -155,7 +157,11 @@ def execute(
         _fail_on(cluster.call(reassignments.start, target))
     _show_change(target, before, executed=execute, json=json)
     if execute and wait:
+        began = time.monotonic()
         _wait(cluster, shown=not json)
+        if not json:
+            took = times.show_seconds(time.monotonic() - began)
+            output.note(f"Done: {output.count(len(target), 'partition')} moved in {took}.")
     elif execute and throttle is not None:
         output.note(
             "The throttle stays until 'headrace reassign status --wait' or 'reassign unthrottle' ends it."
@@ -341,8 +347,6 @@ def _show_change(
 
 def _wait(cluster: Cluster, *, shown: bool) -> None:
     """A bar of the bytes that have arrived, until nothing moves any more."""
-    import time
-
     from headrace.cli.view.progress import Progress
     from headrace.client.administration import reassignments, throttles
 
