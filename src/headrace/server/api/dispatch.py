@@ -10,6 +10,7 @@ from headrace.server.api.engines import Engines
 from headrace.server.api.forwarding import is_from_a_broker
 from headrace.server.api.metering import start_meter, tell_throttle_time
 from headrace.server.api.registry import APIS, Api
+from headrace.server.cluster.peers import CLIENT_ID as BROKER_CLIENT_ID
 from headrace.server.coordinator.promise import Promise, run
 from headrace.server.net.connection import FAILED_INSIDE, Connection
 from headrace.server.quotas.meter import Metered
@@ -77,7 +78,8 @@ class Dispatcher:
 
     def _call(self, api: Api, context: Context, request: Request) -> None:
         assert api.handle is not None
-        context.passed_on = is_from_a_broker(context)
+        if context.client_id is not None and context.client_id.startswith(BROKER_CLIENT_ID):
+            context.passed_on = is_from_a_broker(context)
         try:
             result = api.handle(context, request)
         except Exception as error:
