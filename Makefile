@@ -7,7 +7,7 @@ ARGS ?=
 # Trust what the machine trusts: a company's own certificates are in its store, not in uv.
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup servers run test long lint types bench interop faults example lock clean
+.PHONY: help setup servers run test long lint types bench interop faults example docs lock clean
 
 help:
 	@echo "make run      start one broker on 127.0.0.1:9092, data under ./data"
@@ -15,6 +15,7 @@ help:
 	@echo "make long     the tests that take a minute or more each"
 	@echo "make setup    all extras and the development tools"
 	@echo "make example  one of the examples (NAME=activity, flash_sale, logs, orders, reprocess)"
+	@echo "make docs     the documentation as a site, in build/site"
 	@echo "make bench    Headrace beside Apache Kafka and others (ONLY=<part> for one part)"
 	@echo "make interop  clients and tools of other languages against Headrace"
 	@echo "make faults   a cluster under load, broken on purpose and judged (ARGS=\"--seed 7 --minutes 3 --only kill,partition\")"
@@ -81,6 +82,17 @@ bench: setup
 faults: setup
 	@$(BIN)/python -m faults $(ARGS)
 
+# The site, in build/site, with every link checked; its tools have an environment of their own.
+docs: $(VENV)/.docs
+	@$(BIN)/python tools/docs_site.py
+	@$(VENV)/docs/bin/zensical build --clean --strict
+	@echo "The documentation is in build/site/index.html"
+
+$(VENV)/.docs: $(BIN)/uv requirements/docs.lock
+	@$(BIN)/uv venv -q --clear --python $(BIN)/python $(VENV)/docs
+	@$(UV) install -q --python $(VENV)/docs/bin/python -r requirements/docs.lock
+	@touch $@
+
 # NAME=activity|flash_sale|logs|orders|reprocess (examples/README.md)
 EXAMPLES := $(notdir $(patsubst %/__main__.py,%,$(wildcard examples/*/__main__.py)))
 example: setup
@@ -90,6 +102,7 @@ example: setup
 lock: $(BIN)/uv
 	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/base.lock
 	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header --all-extras --group dev --no-emit-package gssapi --no-emit-package decorator pyproject.toml -o requirements/all.lock
+	@$(UV) compile -q --universal --python-version 3.11 --generate-hashes --no-header requirements/docs.in -o requirements/docs.lock
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache

@@ -161,7 +161,7 @@ _REPLICATION_AND_CONTROLLER = [
     Setting("controlled.shutdown.retry.backoff.ms", LONG, 5000, "How long it waits in between."),
     Setting("controller.socket.timeout.ms", INT, 30_000, "How long a broker waits for the controller's reply."),
     Setting("headrace.store", STRING, None, "The socket of this machine's supervisor, which keeps the cluster's metadata; `headrace up --brokers N` sets it."),
-    Setting("zookeeper.connect", STRING, None, "The ZooKeeper ensemble, host:port[,…][/chroot]; without it the embedded store holds the cluster's metadata.", None, HIGH),
+    Setting("zookeeper.connect", STRING, None, "The ZooKeeper ensemble, as host:port,host:port/chroot; without it the embedded store holds the cluster's metadata.", None, HIGH),
     Setting("zookeeper.session.timeout.ms", INT, 6000, "How long ZooKeeper waits before it declares a silent broker dead.", None, HIGH),
     Setting("zookeeper.connection.timeout.ms", INT, None, "How long the first connection to ZooKeeper may take; without it a broker waits for ZooKeeper.", None, HIGH),
     Setting("zookeeper.set.acl", BOOLEAN, False, "Whether the cluster's nodes in ZooKeeper are for the broker's login alone.", None, HIGH),
