@@ -35,7 +35,6 @@ from headrace.server.net.request_times import (
 from headrace.server.quotas.client_quotas import Allowance
 from headrace.server.replica.fetching import Permission
 from headrace.server.replica.turn import Turn
-from headrace.server.security.operations import Operation
 from headrace.server.security.principals import ANONYMOUS
 from headrace.wire.codec import WireError
 from headrace.wire.frames import frame_length
@@ -209,8 +208,8 @@ class Connection(asyncio.BufferedProtocol):
         self.principal = principal
         self.repeated: dict[int, Repeated] = {}
         """By API key."""
-        self.permissions: dict[tuple[Operation, bool], Permission] = {}
-        """Topics that the client may use, by operation and by how they are named (`api/topic_permissions.py`)."""
+        self.permissions: dict[int, Permission] = {}
+        """Topics that the client may use, by operation * 2, and 1 where they are named by id (`api/topic_permissions.py`)."""
         self.allowance: Allowance | None = None
         """The client's quotas, once they were looked up (`api/metering.py`)."""
 
