@@ -372,6 +372,9 @@ class PartitionLog:
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
         return self.load().producers.has_ongoing_transaction(producer_id, epoch)
 
+    def check_marker_of_its_own_epoch(self, producer_id: int, epoch: int) -> None:
+        self.load().producers.check_marker_of_its_own_epoch(producer_id, epoch)
+
     def is_verified(self, producer_id: int, epoch: int, guard: VerificationGuard | None) -> bool:
         """Whether the coordinator's answer obtained under `guard` still holds: no marker was written meanwhile."""
         return self.load().producers.is_verified(producer_id, epoch, guard)
