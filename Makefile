@@ -34,9 +34,11 @@ $(VENV)/.base: $(BIN)/uv requirements/base.lock pyproject.toml
 	@$(UV) install -q --no-deps -e .
 	@touch $@
 
+# pyspark is built from source, and uv keeps an unpacked copy of 1.4 GB in its cache for each environment: prune those no longer used.
 $(VENV)/.all: $(BIN)/uv requirements/all.lock pyproject.toml
 	@$(UV) install -q -r requirements/all.lock
 	@$(UV) install -q --no-deps -e .
+	@UV_LOCK_TIMEOUT=10 $(BIN)/uv cache prune -q 2>/dev/null || true
 	@touch $@ $(VENV)/.base
 
 setup: $(VENV)/.all servers
