@@ -349,8 +349,9 @@ class Connection(asyncio.BufferedProtocol):
         run, running, client = 0, -1, ""
         began = requests.now()
         arrived = self._arrived or began
+        busy = replies.busy
         while not self.muted:
-            if replies.busy and (replies.blocked or replies.waiting >= MOST_WAITING):
+            if busy and (replies.blocked or replies.waiting >= MOST_WAITING):
                 break
             start = inbox.start
             available = inbox.end - start
@@ -389,7 +390,8 @@ class Connection(asyncio.BufferedProtocol):
             finally:
                 frame.release()
             run += 1
-            if self._request_waits or replies.busy:
+            busy = replies.busy
+            if busy or self._request_waits:
                 began = self._account_for_last(running, run, arrived, began, client)
                 run = 0
         if run == 1 and began == arrived and running != FETCH and not logs_slow:
