@@ -48,6 +48,11 @@ from headrace.wire.messages import produce as pr
 from headrace.wire.messages import txn_offset_commit as toc
 from headrace.wire.messages import write_txn_markers as wtm
 from headrace.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from headrace.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from headrace.wire.messages.delete_groups import DeleteGroupsRequest
@@ -259,6 +264,13 @@ ROWS = [
     Row(CHANGE, ON_CLUSTER, "responses", 1, change(16, "s")),
     Row(CHANGE, ON_CLUSTER, "responses", 2, replace(16, "s")),
     Row(DESCRIBE, ON_CLUSTER, "", 4, lambda t: DescribeLogDirsRequest()),
+    Row(
+        ALTER,
+        ON_CLUSTER,
+        "results.partitions",
+        2,
+        lambda t: AlterReplicaLogDirsRequest([AlterReplicaLogDir("/d", [AlterReplicaLogDirTopic(t, [0])])]),
+    ),
     Row(
         ALTER,
         TOPIC,

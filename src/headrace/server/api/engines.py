@@ -13,6 +13,7 @@ from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.manager import LogManager
+from headrace.server.log.moves import DiskMoves
 from headrace.server.net.outbox import Outbox
 from headrace.server.quotas.client_quotas import ClientQuotas
 from headrace.server.replica.replicas import Replicas
@@ -39,6 +40,8 @@ class Engines:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     transactions: Transactions
+    moves: DiskMoves
+    """Replicas on their way to another data directory."""
     turn: Turn
     quotas: ClientQuotas
     telemetry: Telemetry
