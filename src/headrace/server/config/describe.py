@@ -9,7 +9,7 @@ from headrace.server.config.broker import SYNONYM_GROUPS, BrokerConfig, base_set
 from headrace.server.config.broker_table import BROKER_SETTINGS, DYNAMIC_ONLY
 from headrace.server.config.client_metrics import CLIENT_METRICS_SETTINGS
 from headrace.server.config.definition import ConfigSource, ConfigType, Setting, UpdateMode, format_value
-from headrace.server.config.group_table import GROUP_SETTINGS
+from headrace.server.config.group_table import BOUNDED, GROUP_SETTINGS
 from headrace.server.config.inert import INERT, INERT_IN_TOPICS
 from headrace.server.config.topic import TOPIC_SYNONYMS
 from headrace.server.config.topic_table import TOPIC_SETTINGS
@@ -97,12 +97,15 @@ def describe_cluster_default(config: BrokerConfig) -> list[ConfigEntry]:
 
 
 def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """The settings of a consumer group; the broker's group.* settings of the same name are their defaults."""
+    """The settings of a group; the broker's group.* settings of the same name are the defaults of most."""
     entries: list[ConfigEntry] = []
     for name, setting in GROUP_SETTINGS.items():
-        broker_name = f"group.{name}"
-        synonyms = _broker_synonyms(config, (broker_name,))
-        value = format_value(config.value(broker_name))
+        synonyms: list[ConfigSynonym] = []
+        value = format_value(setting.default)
+        if name in BOUNDED:
+            broker_name = f"group.{name}"
+            synonyms = _broker_synonyms(config, (broker_name,))
+            value = format_value(config.value(broker_name))
         if name in overrides:
             value = overrides[name]
             synonyms.insert(0, ConfigSynonym(name, value, ConfigSource.GROUP_CONFIG))
