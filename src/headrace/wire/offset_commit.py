@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headrace.wire.codec import Buffer, WireError, read_uvarint, write_uvarint
+from headrace.wire.codec import Buffer, WireError, checked_count, read_uvarint, skip_tags, write_uvarint
 
 FLEXIBLE = 8
 
@@ -137,13 +137,7 @@ def _nullable_text(frame: Buffer, position: int) -> tuple[str | None, int]:
 
 def _count(frame: Buffer, position: int) -> tuple[int, int]:
     count: int = _INT32.unpack_from(frame, position)[0]
-    return _believable(count, frame, position), position + 4
-
-
-def _believable(count: int, frame: Buffer, position: int) -> int:
-    if not 0 <= count <= len(frame) - position:
-        raise WireError(f"a count of {count} exceeds the {len(frame) - position} bytes that are left")
-    return count
+    return checked_count(frame, position, count), position + 4
 
 
 def _read_compact(frame: Buffer, position: int, version: int, offsets_at: list[int]) -> tuple[Commit, int]:
@@ -153,20 +147,20 @@ def _read_compact(frame: Buffer, position: int, version: int, offsets_at: list[i
     instance_id, position = _nullable_compact_text(frame, position)
     topics = []
     count, position = read_uvarint(frame, position)
-    for _ in range(_believable(count - 1, frame, position)):
+    for _ in range(checked_count(frame, position, count - 1)):
         topic, position = _compact_text(frame, position)
         partitions = []
         inner, position = read_uvarint(frame, position)
-        for _ in range(_believable(inner - 1, frame, position)):
+        for _ in range(checked_count(frame, position, inner - 1)):
             offsets_at.append(position + 4)
             index, offset, epoch = _PARTITION_6.unpack_from(frame, position)
             metadata, position = _nullable_compact_text(frame, position + 16)
             partitions.append(PartitionCommit(index, offset, epoch, metadata or ""))
-            position = _skip_tags(frame, position)
+            position = skip_tags(frame, position)
         topics.append(TopicCommit(topic, partitions))
-        position = _skip_tags(frame, position)
+        position = skip_tags(frame, position)
     commit = Commit(group_id, generation, member_id, -1, instance_id, topics)
-    return commit, _skip_tags(frame, position)
+    return commit, skip_tags(frame, position)
 
 
 def _compact_text(frame: Buffer, position: int) -> tuple[str, int]:
@@ -185,15 +179,6 @@ def _nullable_compact_text(frame: Buffer, position: int) -> tuple[str | None, in
         return ("" if size else None), position
     end = position + size - 1
     return str(frame[position:end], "utf-8"), end
-
-
-def _skip_tags(frame: Buffer, position: int) -> int:
-    count, position = read_uvarint(frame, position)
-    for _ in range(_believable(count, frame, position)):
-        _, position = read_uvarint(frame, position)
-        size, position = read_uvarint(frame, position)
-        position += size
-    return position
 
 
 def encode_reply(results: Sequence[TopicResult], version: int, correlation_id: int) -> bytearray:

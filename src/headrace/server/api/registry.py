@@ -32,7 +32,7 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "describe_groups": (15, 0, 6),
     "list_groups": (16, 0, 5),
     "sasl_handshake": (17, 0, 1),
-    "api_versions": (18, 0, 4),
+    "api_versions": (18, 0, 5),
     "create_topics": (19, 2, 7),
     "delete_topics": (20, 1, 6),
     "delete_records": (21, 0, 2),

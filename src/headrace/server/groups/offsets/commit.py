@@ -136,19 +136,22 @@ def commit_transactional(
     """The same for a transaction. Appended with its producer id, the records wait for its marker."""
     group = state.groups.get(request.group_id)
     if group is None:
-        if request.generation_id >= 0:
+        if request.generation_id_or_member_epoch >= 0:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {request.group_id} does not exist.")
         group = state.create_simple_group(request.group_id)
     if isinstance(group, ClassicGroup):
         group.validate_offset_commit(
-            request.member_id, request.group_instance_id, request.generation_id, transactional=True
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            transactional=True,
         )
     else:
         try:
             group.validate_offset_commit(
                 request.member_id,
                 request.group_instance_id,
-                request.generation_id,
+                request.generation_id_or_member_epoch,
                 transactional=True,
                 speaks_consumer_protocol=True,
             )
