@@ -21,6 +21,7 @@ from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import AllowAll, Authorizer, StandardAuthorizer
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.permitted import PermittedTopics
+from headrace.server.share.attach import Sharing
 from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import Transactions
 
@@ -39,6 +40,7 @@ class Engines:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     transactions: Transactions
+    sharing: Sharing
     turn: Turn
     quotas: ClientQuotas
     telemetry: Telemetry

@@ -43,6 +43,13 @@ def level(image: MetadataImage, name: str) -> int:
     return image.features.get(name, lowest if name in RAISED_BY_HAND else highest)
 
 
+def begin(image: MetadataImage) -> list[Change]:
+    """A new cluster, of which no older broker has a part, has share groups from the beginning."""
+    if SHARE_VERSION in image.features:
+        return []
+    return [FeatureChanged(SHARE_VERSION, SUPPORTED[SHARE_VERSION][1])]
+
+
 def update_features(image: MetadataImage, request: UpdateFeaturesRequest) -> Outcome[None]:
     """All updates, or KafkaError for the first that is not allowed."""
     changes: list[Change] = []

@@ -125,8 +125,8 @@ class InFlight:
         """Where the next records to hand out begin."""
         return next((run.first for run in self._runs if run.is_available), self.end)
 
-    def has_available(self) -> bool:
-        return any(run.is_available for run in self._runs)
+    def has_acquired(self) -> bool:
+        return any(run.state is RecordState.ACQUIRED for run in self._runs)
 
     def next_deadline(self) -> float | None:
         return min((run.deadline for run in self._runs if run.is_acquired), default=None)
