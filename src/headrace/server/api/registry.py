@@ -86,6 +86,9 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "write_share_group_state": (85, 0, 1),
     "delete_share_group_state": (86, 0, 0),
     "read_share_group_state_summary": (87, 0, 1),
+    "describe_share_group_offsets": (90, 0, 1),
+    "alter_share_group_offsets": (91, 0, 0),
+    "delete_share_group_offsets": (92, 0, 0),
 }
 
 FETCHES = {FETCH: "FetchConsumer", FOLLOWER_FETCH: "FetchFollower"}

@@ -9,7 +9,7 @@ from headrace.server.config.broker import SYNONYM_GROUPS, BrokerConfig, base_set
 from headrace.server.config.broker_table import BROKER_SETTINGS, DYNAMIC_ONLY
 from headrace.server.config.client_metrics import CLIENT_METRICS_SETTINGS
 from headrace.server.config.definition import ConfigSource, ConfigType, Setting, UpdateMode, format_value
-from headrace.server.config.group_table import BOUNDED, GROUP_SETTINGS
+from headrace.server.config.group_table import GROUP_SETTINGS
 from headrace.server.config.inert import INERT, INERT_IN_TOPICS
 from headrace.server.config.topic import TOPIC_SYNONYMS
 from headrace.server.config.topic_table import TOPIC_SETTINGS
@@ -102,8 +102,8 @@ def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[C
     for name, setting in GROUP_SETTINGS.items():
         synonyms: list[ConfigSynonym] = []
         value = format_value(setting.default)
-        if name in BOUNDED:
-            broker_name = f"group.{name}"
+        broker_name = f"group.{name}"
+        if broker_name in BROKER_SETTINGS:
             synonyms = _broker_synonyms(config, (broker_name,))
             value = format_value(config.value(broker_name))
         if name in overrides:

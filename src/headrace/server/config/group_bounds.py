@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from headrace.server.config.definition import ConfigError
-from headrace.server.config.group_table import BOUNDED, GROUP_SETTINGS
+from headrace.server.config.group_table import GROUP_SETTINGS
 
 
 class Settings(Protocol):
@@ -18,17 +18,22 @@ class Settings(Protocol):
 PROTOCOLS = ("consumer", "share")
 
 
+class Bounds(NamedTuple):
+    default: int
+    low: int
+    high: int
+
+
 def check_group_times(config: Settings) -> None:
     """ConfigError unless each of the broker's defaults lies within the broker's own bounds."""
-    for name in BOUNDED:
-        low, high = bound(name, "min"), bound(name, "max")
-        if config.integer(high) < config.integer(low):
-            raise ConfigError(f"{high} must be greater than or equal to {low}")
-        value = config.integer(f"group.{name}")
-        if value < config.integer(low):
-            raise ConfigError(f"group.{name} must be greater than or equal to {low}")
-        if value > config.integer(high):
-            raise ConfigError(f"group.{name} must be less than or equal to {high}")
+    for name, (value, low, high) in bounds(config).items():
+        lowest, highest = _bound(name, "min"), _bound(name, "max")
+        if high < low:
+            raise ConfigError(f"{highest} must be greater than or equal to {lowest}")
+        if value < low:
+            raise ConfigError(f"group.{name} must be greater than or equal to {lowest}")
+        if value > high:
+            raise ConfigError(f"group.{name} must be less than or equal to {highest}")
     for protocol in PROTOCOLS:
         heartbeat, session = (
             f"group.{protocol}.heartbeat.interval.ms",
@@ -40,20 +45,21 @@ def check_group_times(config: Settings) -> None:
 
 def check_group_settings(config: Settings, own: Mapping[str, str]) -> None:
     """ConfigError unless a group's own settings lie within the broker's bounds."""
-    values = {name: config.integer(f"group.{name}") for name in BOUNDED}
+    limits = bounds(config)
+    values = {name: limit.default for name, limit in limits.items()}
     for name, text in own.items():
         setting = GROUP_SETTINGS.get(name)
         if setting is None:
             raise ConfigError(f"Unknown group config name: {name}")
         value = setting.parse(text)
-        if name not in values:
+        limit = limits.get(name)
+        if limit is None:
             continue
         assert isinstance(value, int)
-        low, high = bound(name, "min"), bound(name, "max")
-        if value < config.integer(low):
-            raise ConfigError(f"{name} must be greater than or equal to {low} ({config.integer(low)})")
-        if value > config.integer(high):
-            raise ConfigError(f"{name} must be less than or equal to {high} ({config.integer(high)})")
+        if value < limit.low:
+            raise ConfigError(f"{name} must be greater than or equal to {_bound(name, 'min')} ({limit.low})")
+        if value > limit.high:
+            raise ConfigError(f"{name} must be less than or equal to {_bound(name, 'max')} ({limit.high})")
         values[name] = value
     for protocol in PROTOCOLS:
         heartbeat, session = f"{protocol}.heartbeat.interval.ms", f"{protocol}.session.timeout.ms"
@@ -61,7 +67,48 @@ def check_group_settings(config: Settings, own: Mapping[str, str]) -> None:
             raise ConfigError(f"{session} must be greater than {heartbeat}")
 
 
-def bound(name: str, which: str) -> str:
+def bounds(config: Settings) -> dict[str, Bounds]:
+    """What a group has without a setting of its own, and the smallest and the largest that it may be given."""
+    return {
+        "consumer.session.timeout.ms": Bounds(
+            config.integer("group.consumer.session.timeout.ms"),
+            config.integer("group.consumer.min.session.timeout.ms"),
+            config.integer("group.consumer.max.session.timeout.ms"),
+        ),
+        "consumer.heartbeat.interval.ms": Bounds(
+            config.integer("group.consumer.heartbeat.interval.ms"),
+            config.integer("group.consumer.min.heartbeat.interval.ms"),
+            config.integer("group.consumer.max.heartbeat.interval.ms"),
+        ),
+        "share.session.timeout.ms": Bounds(
+            config.integer("group.share.session.timeout.ms"),
+            config.integer("group.share.min.session.timeout.ms"),
+            config.integer("group.share.max.session.timeout.ms"),
+        ),
+        "share.heartbeat.interval.ms": Bounds(
+            config.integer("group.share.heartbeat.interval.ms"),
+            config.integer("group.share.min.heartbeat.interval.ms"),
+            config.integer("group.share.max.heartbeat.interval.ms"),
+        ),
+        "share.record.lock.duration.ms": Bounds(
+            config.integer("group.share.record.lock.duration.ms"),
+            config.integer("group.share.min.record.lock.duration.ms"),
+            config.integer("group.share.max.record.lock.duration.ms"),
+        ),
+        "share.delivery.count.limit": Bounds(
+            config.integer("group.share.delivery.count.limit"),
+            config.integer("group.share.min.delivery.count.limit"),
+            config.integer("group.share.max.delivery.count.limit"),
+        ),
+        "share.partition.max.record.locks": Bounds(
+            config.integer("group.share.partition.max.record.locks"),
+            config.integer("group.share.min.partition.max.record.locks"),
+            config.integer("group.share.max.partition.max.record.locks"),
+        ),
+    }
+
+
+def _bound(name: str, which: str) -> str:
     """`consumer.session.timeout.ms` → `group.consumer.min.session.timeout.ms`."""
     protocol, _, rest = name.partition(".")
     return f"group.{protocol}.{which}.{rest}"

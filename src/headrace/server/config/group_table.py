@@ -47,6 +47,3 @@ GROUP_SETTINGS: Mapping[str, Setting] = table(
     ]
 )
 # fmt: on
-
-BOUNDED = tuple(name for name, setting in GROUP_SETTINGS.items() if setting.type is INT)
-"""Those with a default (group.<name>) and bounds in the broker's settings."""

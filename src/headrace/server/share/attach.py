@@ -18,6 +18,7 @@ from headrace.server.share.coordinator.attach import attach_share_coordinator
 from headrace.server.share.coordinator.coordinator import ShareCoordinator
 from headrace.server.share.coordinator.records import ShareKey
 from headrace.server.share.dead_letters import DeadLetterWriter
+from headrace.server.share.ends import Ends
 from headrace.server.share.partition import Means
 from headrace.server.share.partitions import SharePartitions
 from headrace.server.share.persister import Persister
@@ -50,6 +51,7 @@ class Sharing:
     partitions: SharePartitions
     sessions: ShareSessions
     keeper: StateKeeper
+    ends: Ends
 
     def close(self) -> None:
         self.partitions.close()
@@ -72,4 +74,6 @@ def attach_sharing(
     letters = DeadLetterWriter(cluster, replicas, peers, topics, settings.of, disk, clock)
     partitions = SharePartitions(replicas, Means(clock, turn, disk, persister, letters, settings.of))
     sessions = ShareSessions(partitions, config.integer("group.share.max.share.sessions"))
-    return Sharing(settings, coordinator, persister, partitions, sessions, _Keeper(persister))
+    return Sharing(
+        settings, coordinator, persister, partitions, sessions, _Keeper(persister), Ends(replicas, peers)
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headrace.server.cluster.features import SHARE_VERSION, level
 from headrace.server.cluster.image import ConfigResource, MetadataImage, ResourceType
 from headrace.server.config.broker import BrokerConfig
-from headrace.server.config.group_table import DURATION, GROUP_SETTINGS
+from headrace.server.config.group_table import DURATION
 from headrace.wire.errors import ErrorCode, KafkaError
 
 DEAD_LETTERS_LEVEL = 2
@@ -74,23 +74,21 @@ class ShareSettings:
 
 
 def _read(own: Mapping[str, str], config: BrokerConfig, current: int) -> ShareGroupSettings:
-    def integer(name: str) -> int:
-        return int(own[name]) if name in own else config.integer(f"group.{name}")
-
-    def text(name: str) -> str:
-        return own.get(name, str(GROUP_SETTINGS[name].default))
-
-    def flag(name: str) -> bool:
-        value = GROUP_SETTINGS[name].parse(own[name]) if name in own else GROUP_SETTINGS[name].default
-        return value is True
-
+    dead_letter_topic = own.get("errors.deadletterqueue.topic.name") or ""
     return ShareGroupSettings(
-        integer("share.record.lock.duration.ms"),
-        integer("share.delivery.count.limit"),
-        integer("share.partition.max.record.locks"),
-        text("share.auto.offset.reset").lower(),
-        text("share.isolation.level") == "read_committed",
-        flag("share.renew.acknowledge.enable"),
-        text("errors.deadletterqueue.topic.name") if current >= DEAD_LETTERS_LEVEL else "",
-        flag("errors.deadletterqueue.copy.record.enable"),
+        lock_ms=int(
+            own.get("share.record.lock.duration.ms") or config.integer("group.share.record.lock.duration.ms")
+        ),
+        delivery_limit=int(
+            own.get("share.delivery.count.limit") or config.integer("group.share.delivery.count.limit")
+        ),
+        most_locks=int(
+            own.get("share.partition.max.record.locks")
+            or config.integer("group.share.partition.max.record.locks")
+        ),
+        reset=(own.get("share.auto.offset.reset") or "latest").lower(),
+        read_committed=own.get("share.isolation.level") == "read_committed",
+        may_renew=(own.get("share.renew.acknowledge.enable") or "true").lower() == "true",
+        dead_letter_topic=dead_letter_topic if current >= DEAD_LETTERS_LEVEL else "",
+        copy_records=(own.get("errors.deadletterqueue.copy.record.enable") or "").lower() == "true",
     )
