@@ -325,10 +325,20 @@ ROWS = [
     Row(DESCRIBE, TOPIC, "", 1, heartbeat_with, ((READ, GROUP),)),
     Row(DESCRIBE, GROUP, "groups", 1, lambda t: ConsumerGroupDescribeRequest(["g"])),
     Row(
-        READ, GROUP, "", 1, lambda t: ShareGroupHeartbeatRequest("g", "m", 0, None, [t]), ((DESCRIBE, TOPIC),)
+        READ,
+        GROUP,
+        "",
+        1,
+        lambda t: ShareGroupHeartbeatRequest("g", "m", -1, None, [t]),
+        ((DESCRIBE, TOPIC),),
     ),
     Row(
-        DESCRIBE, TOPIC, "", 1, lambda t: ShareGroupHeartbeatRequest("g", "m", 0, None, [t]), ((READ, GROUP),)
+        DESCRIBE,
+        TOPIC,
+        "",
+        1,
+        lambda t: ShareGroupHeartbeatRequest("g", "m", -1, None, [t]),
+        ((READ, GROUP),),
     ),
     Row(DESCRIBE, GROUP, "groups", 1, lambda t: ShareGroupDescribeRequest(["g"])),
     Row(READ, GROUP, "", 2, lambda t: ShareFetchRequest("g", "m", 0)),
