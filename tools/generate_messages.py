@@ -1,7 +1,7 @@
 """Writes src/headrace/wire/messages/ from the message definitions inside Apache Kafka's client jar.
 
 One class per message, for all versions, so that a handler builds a reply once. For a new version of Kafka:
-`.venv/bin/python tools/generate_messages.py 4.5.0`; without a version it is the one written last. What has changed is then `git diff`.
+`.venv/bin/python -m tools.generate_messages 4.5.0`; without a version it is the one written last. What has changed is then `git diff`.
 Callers pass fields by position, so constructors keep the order they have: new fields come last.
 """
 
@@ -14,7 +14,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from message_definitions import Definition, FieldInfo, StructInfo, Versions, read_definitions, snake_case
+from tools.message_definitions import (
+    Definition,
+    FieldInfo,
+    StructInfo,
+    Versions,
+    read_definitions,
+    snake_case,
+)
 
 TARGET = Path(__file__).parent.parent / "src/headrace/wire/messages"
 Orders = dict[str, list[str]]

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import zipfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-BUILD = Path(__file__).parent.parent / "build"
+from bench.provision import need_client_jar
+
 FOLDER = "common/message/"
 FOREVER = 32767
 Versions = tuple[int, int]
@@ -57,20 +56,10 @@ class Definition:
     structs: list[StructInfo]
 
 
-def jar(version: str) -> Path:
-    """The client jar of this version of Kafka, from Maven."""
-    target = BUILD / f"kafka-clients-{version}.jar"
-    if not target.exists():
-        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
-        artifact = f"-Dartifact=org.apache.kafka:kafka-clients:{version}"
-        subprocess.run(["mvn", "-q", "-B", goal, artifact, f"-DoutputDirectory={BUILD}"], check=True)
-    return target
-
-
 def read_definitions(version: str) -> dict[str, Definition]:
     """Every message that this version of Kafka still has, by its name; without versions that are not stable yet."""
     raw = {}
-    with zipfile.ZipFile(jar(version)) as archive:
+    with zipfile.ZipFile(need_client_jar(version)) as archive:
         for name in sorted(archive.namelist()):
             if name.startswith(FOLDER) and name.endswith(".json"):
                 text = _COMMENT.sub(lambda match: match[1] or "", archive.read(name).decode())
