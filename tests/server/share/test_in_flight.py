@@ -169,7 +169,7 @@ class Deliveries(RuleBasedStateMachine):
 
 
 TestDeliveries: Any = Deliveries.TestCase
-TestDeliveries.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestDeliveries.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
 def taken(flight: InFlight, member: str, count: int, most: int = 100) -> list[tuple[int, int, int]]:
