@@ -20,6 +20,7 @@ BROKER = [
     "server/replica",
     "server/coordinator",
     "server/groups",
+    "server/share",
     "server/transactions",
     "server/net",
     "server/api",

@@ -60,6 +60,7 @@ from headrace.server.security.choosing import authorizer_of
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.principal_builder import principal_builder
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
+from headrace.server.share.attach import attach_sharing
 from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
@@ -300,7 +301,21 @@ class Node:
     ) -> None:
         undo = self._undo
         turn = Turn()
-        self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk, turn)
+        auto_topic_creation = AutoTopicCreation(self.cluster, self.clock)
+        sharing = attach_sharing(
+            self.config,
+            self.clock,
+            self.cluster,
+            self.replicas,
+            self.peers,
+            auto_topic_creation,
+            self._disk,
+            turn,
+        )
+        undo.callback(sharing.close)
+        self.groups = attach_groups(
+            self.config, self.clock, self.cluster, self.replicas, self._disk, turn, sharing.keeper
+        )
         undo.callback(self.groups.close)
         producer_ids = ProducerIds(self.cluster)
         self.transactions = attach_transactions(
@@ -322,7 +337,7 @@ class Node:
             self.clock,
             self._disk,
             self.cluster,
-            AutoTopicCreation(self.cluster, self.clock),
+            auto_topic_creation,
             self.logs,
             self.replicas,
             FetchSessions(self.config.integer("max.incremental.fetch.session.cache.slots"), self.clock),
@@ -330,6 +345,7 @@ class Node:
             self.groups,
             self.transactions,
             self.moves,
+            sharing,
             turn,
             ClientQuotas(self.config, self.clock),
             telemetry,

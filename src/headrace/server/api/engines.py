@@ -22,6 +22,7 @@ from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import AllowAll, Authorizer, StandardAuthorizer
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.permitted import PermittedTopics
+from headrace.server.share.attach import Sharing
 from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import Transactions
 
@@ -42,6 +43,7 @@ class Engines:
     transactions: Transactions
     moves: DiskMoves
     """Replicas on their way to another data directory."""
+    sharing: Sharing
     turn: Turn
     quotas: ClientQuotas
     telemetry: Telemetry

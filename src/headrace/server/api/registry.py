@@ -78,6 +78,18 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "push_telemetry": (72, 0, 0),
     "list_config_resources": (74, 0, 1),
     "describe_topic_partitions": (75, 0, 0),
+    "share_group_heartbeat": (76, 1, 1),
+    "share_group_describe": (77, 1, 1),
+    "share_fetch": (78, 1, 2),
+    "share_acknowledge": (79, 1, 2),
+    "initialize_share_group_state": (83, 0, 0),
+    "read_share_group_state": (84, 0, 0),
+    "write_share_group_state": (85, 0, 1),
+    "delete_share_group_state": (86, 0, 0),
+    "read_share_group_state_summary": (87, 0, 1),
+    "describe_share_group_offsets": (90, 0, 1),
+    "alter_share_group_offsets": (91, 0, 0),
+    "delete_share_group_offsets": (92, 0, 0),
 }
 
 FETCHES = {FETCH: "FetchConsumer", FOLLOWER_FETCH: "FetchFollower"}
