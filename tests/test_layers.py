@@ -21,6 +21,7 @@ BROKER = [
     "server/coordinator",
     "server/groups",
     "server/transactions",
+    "server/mirror",
     "server/net",
     "server/api",
     "server/metrics",

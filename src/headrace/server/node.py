@@ -41,6 +41,7 @@ from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
 from headrace.server.logins import Logins
+from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind, bind_metrics
@@ -302,6 +303,10 @@ class Node:
             turn,
         )
         undo.callback(self.transactions.coordinator.close)
+        creation = AutoTopicCreation(self.cluster, self.clock)
+        mirrors = Mirrors(self.cluster, self.replicas, self.groups, self.peers, creation, self.clock)
+        mirrors.start()
+        undo.push_async_callback(mirrors.stop)
         telemetry = Telemetry(self.clock)
         telemetry.follow(self.cluster)
         undo.callback(telemetry.close)
@@ -310,7 +315,7 @@ class Node:
             self.clock,
             self._disk,
             self.cluster,
-            AutoTopicCreation(self.cluster, self.clock),
+            creation,
             self.logs,
             self.replicas,
             FetchSessions(self.config.integer("max.incremental.fetch.session.cache.slots"), self.clock),
@@ -320,6 +325,7 @@ class Node:
             turn,
             ClientQuotas(self.config, self.clock),
             telemetry,
+            mirrors,
             authorizer,
             tls=self.tls,
         )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from headrace.server.api.registry import APIS, BETWEEN_BROKERS, SERVED
+from headrace.server.api.registry import APIS, BETWEEN_BROKERS, OF_OUR_OWN, SERVED
 from headrace.server.cluster.decisions import create_acls, delete_acls
 from headrace.server.config.authorization import STANDARD
 from headrace.server.security.acls import Acl, AclFilter, PatternType, Permission
@@ -48,6 +48,7 @@ from headrace.wire.messages import produce as pr
 from headrace.wire.messages import txn_offset_commit as toc
 from headrace.wire.messages import write_txn_markers as wtm
 from headrace.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from headrace.wire.messages.alter_mirrors import AlterMirrorsRequest
 from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from headrace.wire.messages.delete_groups import DeleteGroupsRequest
@@ -56,6 +57,7 @@ from headrace.wire.messages.describe_client_quotas import DescribeClientQuotasRe
 from headrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest
 from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from headrace.wire.messages.describe_mirrors import DescribeMirrorsRequest
 from headrace.wire.messages.describe_transactions import DescribeTransactionsRequest
 from headrace.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
@@ -68,6 +70,7 @@ from headrace.wire.messages.list_config_resources import ListConfigResourcesRequ
 from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from headrace.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from headrace.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from headrace.wire.messages.report_mirrors import ReportMirrorsRequest
 from headrace.wire.messages.sync_group import SyncGroupRequest
 from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest
 from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -303,6 +306,9 @@ ROWS = [
     ),
     Row(DESCRIBE, TXN, "transaction_states", 0, lambda t: DescribeTransactionsRequest(["tx"])),
     Row(ACTION, ON_CLUSTER, "", 0, lambda t: AllocateProducerIdsRequest(1)),
+    Row(ACTION, ON_CLUSTER, "", 0, lambda t: ReportMirrorsRequest('{"epochs":[],"failed":{},"ends":[]}')),
+    Row(ALTER, ON_CLUSTER, "", 0, lambda t: AlterMirrorsRequest('{"operation":"pause","link":"dc"}')),
+    Row(DESCRIBE, ON_CLUSTER, "", 0, lambda t: DescribeMirrorsRequest()),
     Row(READ, GROUP, "", 1, heartbeat_with, ((DESCRIBE, TOPIC),)),
     Row(DESCRIBE, TOPIC, "", 1, heartbeat_with, ((READ, GROUP),)),
     Row(DESCRIBE, GROUP, "groups", 1, lambda t: ConsumerGroupDescribeRequest(["g"])),
@@ -341,7 +347,7 @@ def row_name(row):
 
 def test_every_api_has_a_row():
     in_table = {APIS[row.make("t").API_KEY].name for row in ROWS}
-    assert in_table | WITH_TESTS_OF_THEIR_OWN == {*SERVED, *BETWEEN_BROKERS}
+    assert in_table | WITH_TESTS_OF_THEIR_OWN == {*SERVED, *BETWEEN_BROKERS, *OF_OUR_OWN}
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.manager import LogManager
+from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.outbox import Outbox
 from headrace.server.quotas.client_quotas import ClientQuotas
 from headrace.server.replica.replicas import Replicas
@@ -42,6 +43,7 @@ class Engines:
     turn: Turn
     quotas: ClientQuotas
     telemetry: Telemetry
+    mirrors: Mirrors
     authorizer: Authorizer = field(default_factory=AllowAll)
     tls: LiveTls | None = None
     """Of this broker's listeners."""

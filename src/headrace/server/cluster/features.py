@@ -16,12 +16,19 @@ from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeatu
 GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 TOKEN_VERSION = "delegation.token.version"
+MIRROR_VERSION = "mirror.version"
 
-SUPPORTED = {GROUP_VERSION: (0, 1), TRANSACTION_VERSION: (0, 2), TOKEN_VERSION: (0, 1)}
+SUPPORTED = {
+    GROUP_VERSION: (0, 1),
+    TRANSACTION_VERSION: (0, 2),
+    TOKEN_VERSION: (0, 1),
+    MIRROR_VERSION: (0, 1),
+}
 """Lowest and highest level. Groups: 1 has the consumer protocol (KIP-848). Transactions: 1 has tagged fields in the
-records of `__transaction_state`, 2 an epoch per transaction (KIP-890). Delegation tokens: 1 keeps them in the metadata."""
+records of `__transaction_state`, 2 an epoch per transaction (KIP-890). Delegation tokens: 1 keeps them in the metadata.
+Mirrors: 1 keeps links to other clusters there."""
 
-RAISED_BY_HAND = frozenset({TOKEN_VERSION})
+RAISED_BY_HAND = frozenset({TOKEN_VERSION, MIRROR_VERSION})
 """Features whose level is the lowest until somebody raises it, and stays raised: older brokers cannot read the metadata then."""
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
