@@ -9,8 +9,8 @@ from headrace.server.cluster.mirrors import SourceTopic, is_internal, matches
 from headrace.server.cluster.node import ClusterNode
 from headrace.server.mirror.source import SourceCluster
 
-CONFIGS_SECONDS = 30.0
-"""How often settings are compared although nothing else has changed: describing thousands of topics is dear."""
+LOOKS_PER_COMPARISON = 3
+"""How many looks it takes until settings are compared although nothing else has changed: describing thousands of topics is dear."""
 
 
 class TopicFollower:
@@ -37,8 +37,8 @@ class TopicFollower:
             if name not in image.topics or len(topic.epochs) > len(image.topics[name].partitions)
         ]
         now = self._clock.monotonic()
-        every = now - self._configs_at >= max(interval, CONFIGS_SECONDS)
-        asked = list(found) if every or interval <= 1 else new
+        every = now - self._configs_at >= interval * LOOKS_PER_COMPARISON
+        asked = list(found) if every else new
         configs = await self._source.topic_configs(asked) if asked else {}
         if every:
             self._configs_at = now
