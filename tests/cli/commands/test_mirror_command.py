@@ -66,6 +66,42 @@ def test_a_link_from_its_making_to_its_end(headrace, broker, source, tmp_path):
     assert produce(broker.bootstrap, topic, b"here").base_offset == 2
 
 
+def test_a_failback_copies_what_is_new_and_refuses_what_would_be_overwritten(headrace, broker, source):
+    headrace("features", "set", "mirror.version=1")
+    back = ("--bootstrap-server", source.bootstrap)
+    headrace("features", "set", "mirror.version=1", *back)
+    for topic in ("good", "parted"):
+        source.create_topic(topic)
+        produce(source.bootstrap, topic, b"0")
+    make = ("mirror", "create", "dc", "--source", source.bootstrap, "--topics", "good,parted")
+    assert headrace(*make).code == 0
+
+    def ends():
+        link = headrace("mirror", "status", "dc", "--json").json
+        return [each["end_offset"] for made in link["topics"] for each in made["partitions"]]
+
+    until(lambda: ends() == [1, 1], "the copy")
+    assert headrace("mirror", "failover", "dc").code == 0
+    produce(broker.bootstrap, "good", b"1")
+    produce(source.bootstrap, "parted", b"only at the source")
+    ran = headrace("mirror", "failback", "dc", "--source", broker.bootstrap)
+    assert ran.code == 1
+    assert "from offset 1 on: 1 of them are only here" in ran.out
+    assert "headrace mirror resume dc --topics parted --discard" in ran.err
+    assert headrace("mirror", "resume", "dc", "--discard", *back).code == 2
+    assert headrace("mirror", "resume", "dc", "--topics", "parted", "--discard", *back).code == 0
+
+    def states():
+        return {
+            topic["name"]: (topic["state"], [each["end_offset"] for each in topic["partitions"]])
+            for topic in headrace("mirror", "status", "dc", "--json", *back).json["topics"]
+        }
+
+    until(lambda: states() == {"good": ("mirroring", [2]), "parted": ("mirroring", [1])}, "the way back")
+    assert headrace("mirror", "failover", "dc", *back).code == 0
+    assert produce(source.bootstrap, "good", b"2").base_offset == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -25,9 +25,9 @@ class Site:
         self.cluster.call(features.update, {"mirror.version": 1}, features.UPGRADE)
         return self
 
-    def link(self, source, topics=(".*",), groups=(), name="dc", throttle=0, **settings):
+    def link(self, source, topics=(".*",), groups=(), name="dc", throttle=0, adopts=False, **settings):
         wanted = {"bootstrap.servers": source, **QUICK, **settings}
-        self.cluster.call(mirrors.create, name, wanted, topics, groups, throttle)
+        self.cluster.call(mirrors.create, name, wanted, topics, groups, throttle, adopts)
         return self
 
     def call(self, operation, *arguments):

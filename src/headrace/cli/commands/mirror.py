@@ -149,18 +149,35 @@ def pause(
 
 
 @app.command(
-    epilog=options.examples("headrace mirror resume dc1", "headrace mirror resume dc1 --topics orders")
+    epilog=options.examples(
+        "headrace mirror resume dc1",
+        "headrace mirror resume dc1 --topics orders",
+        "headrace mirror resume dc1 --topics orders --discard",
+    )
 )
 def resume(
     name: Name,
     topics: OnlyTopics = None,
+    discard: Annotated[
+        bool,
+        typer.Option(
+            "--discard",
+            help="Of the failed topics named with --topics, throw away the records that the source does not have.",
+        ),
+    ] = False,
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
     command_config: options.CommandConfig = None,
 ) -> None:
-    """Let a paused link go on, and topics that had failed: they fail again unless their cause is gone."""
+    """Let a paused link go on, and topics that had failed: they fail again unless their cause is gone.
+
+    A topic fails when it has records that the source does not have. With --discard they are thrown away for good, and the topic
+    follows the source again.
+    """
     from headrace.client.administration import mirrors
 
-    again = _connect(bootstrap, command_config).call(mirrors.resume, name, _listed(topics))
+    if discard and topics is None:
+        raise Misuse("--discard throws records away; name the topics it is for with --topics.")
+    again = _connect(bootstrap, command_config).call(mirrors.resume, name, _listed(topics), discard)
     print(f"The mirror link {name} copies.")
     for topic in again:
         print(f"{topic} is tried again.")
@@ -206,6 +223,110 @@ def failover(
             )
         time.sleep(0.2)
     _report(list(done.values()), json)
+
+
+@app.command(
+    epilog=options.examples(
+        "headrace mirror failback dc1 --source dc2:9092 -b dc2:9092",
+        "headrace mirror failback dc1 --source dc2:9093 --config dc2.properties --to dc1:9093 --to-config admin.properties",
+    )
+)
+def failback(
+    name: Name,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--source",
+            metavar="HOST:PORT,…",
+            help="Brokers of this cluster, as the first cluster's brokers reach them.",
+        ),
+    ],
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Client properties with which those brokers reach this cluster."
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="HOST:PORT,…", help="Brokers of the first cluster. Default: the link's source."
+        ),
+    ] = None,
+    to_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--to-config",
+            metavar="FILE",
+            help="Client properties for administering the first cluster. Default: --command-config.",
+        ),
+    ] = None,
+    timeout: Annotated[
+        int,
+        typer.Option("--timeout", metavar="SECONDS", min=1, help="How long to wait until it has caught up."),
+    ] = 60,
+    bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
+    command_config: options.CommandConfig = None,
+) -> None:
+    """Let the cluster that failed follow this one, to which a link was failed over: the first step back.
+
+    Makes a link of the same name in the first cluster, which must be Headrace. It takes over the topics there, read-only from then on,
+    and copies only what they lack. A topic with records that this cluster does not have is refused and left as it is;
+    'headrace mirror resume --discard' gives those records up. When it has caught up, stop the producers here and fail that
+    link over: the first cluster leads again.
+    """
+    import re
+
+    from headrace.cli.cluster.connection import connect
+    from headrace.client.administration import mirrors
+
+    settings = properties.load(config) if config is not None else {}
+    settings["bootstrap.servers"] = options.check_servers("--source", source)
+    here = _link(connect(bootstrap, command_config), name)
+    moved = [topic.name for topic in here.topics if topic.state == mirrors.FAILED_OVER]
+    if not moved:
+        raise Failure(f"No topic of the mirror link '{name}' is failed over, so there is nothing to go back.")
+    where = options.check_servers("--to", to or here.source)
+    there = connect(where, to_config or command_config)
+    if any(link.name == name for link in there.call(mirrors.describe)):
+        there.call(mirrors.delete, name)  # Refused while it still mirrors something.
+    patterns = [re.escape(topic) for topic in moved]
+    there.call(mirrors.create, name, settings, patterns, here.groups, here.throttle, True)
+    print(f"The mirror link {name} at {where} follows {source}: {', '.join(moved)}.")
+    _await_agreement(there, name, moved, timeout)
+
+
+def _await_agreement(cluster: Cluster, name: str, wanted: list[str], timeout: int) -> None:
+    """Until every topic has caught up or was refused; Failure names those that were."""
+    deadline = time.monotonic() + timeout
+    while True:
+        link = _link(cluster, name)
+        topics = {topic.name: topic for topic in link.topics}
+        waiting = [topic for topic in wanted if topic not in topics or not _is_settled(topics[topic])]
+        if not waiting:
+            break
+        if time.monotonic() > deadline:
+            why = " ".join(view.problems(link)) or "It goes on by itself."
+            raise Failure(f"{', '.join(waiting[:3])}: not caught up after {timeout} s. {why}")
+        time.sleep(0.3)
+    refused = [topics[topic] for topic in wanted if topics[topic].reason]
+    for topic in refused:
+        print(f"! {topic.name}: {topic.reason}")
+    if refused:
+        names = ",".join(topic.name for topic in refused)
+        raise Failure(
+            f"{output.count(len(refused), 'topic')} would have been overwritten and stay as they are. To give those records up: "
+            f"headrace mirror resume {name} --topics {names} --discard"
+        )
+    print(f"All have caught up. To lead there again: headrace mirror failover {name}")
+
+
+def _is_settled(topic: MirrorTopic) -> bool:
+    if topic.reason:
+        return True
+    return len(topic.positions) == topic.partition_count and all(
+        position.agreed and position.lag_records == 0 for position in topic.positions
+    )
 
 
 def _report(topics: list[MirrorTopic], json: bool) -> None:

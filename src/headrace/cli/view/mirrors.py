@@ -85,6 +85,7 @@ def document(link: MirrorLink) -> dict[str, Any]:
         "patterns": link.patterns,
         "groups": link.groups,
         "throttle": link.throttle,
+        "adopts": link.adopts,
         "settings": link.settings,
         "lag": {
             "records": sum(records) if records else None,

@@ -35,6 +35,8 @@ class MirrorPosition:
     lag_seconds: float
     complete_until_ms: int
     missed_records: int
+    agreed: bool
+    """Whether the source has said that it continues what is here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class MirrorLink:
     patterns: list[str]
     groups: list[str]
     throttle: int
+    adopts: bool
     settings: dict[str, str | None]
     """None for what is not shown, because it may be a secret."""
     trouble: list[str]
@@ -102,7 +105,9 @@ def create(
     topics: Sequence[str],
     groups: Sequence[str] = (),
     throttle: int = 0,
+    adopts: bool = False,
 ) -> None:
+    """`adopts`: topics that exist here are taken over, if the source continues them."""
     _alter(
         session,
         operation="create",
@@ -111,6 +116,7 @@ def create(
         patterns=list(topics),
         groups=list(groups),
         throttle=throttle,
+        adopts=adopts,
     )
 
 
@@ -118,9 +124,11 @@ def pause(session: Session, name: str) -> None:
     _alter(session, operation="pause", link=name)
 
 
-def resume(session: Session, name: str, topics: Sequence[str] | None = None) -> list[str]:
-    """Let a link go on, and those of its topics that had failed; returns these."""
-    return _alter(session, operation="resume", link=name, topics=topics)
+def resume(
+    session: Session, name: str, topics: Sequence[str] | None = None, discard: bool = False
+) -> list[str]:
+    """Let a link go on, and those of its topics that had failed; returns these. With `discard` they lose what only this cluster has."""
+    return _alter(session, operation="resume", link=name, topics=topics, discard=discard)
 
 
 def fail_over(session: Session, name: str, topics: Sequence[str] | None = None) -> list[str]:
@@ -160,7 +168,7 @@ def describe(session: Session) -> list[MirrorLink]:
 
 
 def _link(read: Mapping[str, Any]) -> MirrorLink:
-    kept = ("name", "source", "state", "patterns", "groups", "throttle", "settings")
+    kept = ("name", "source", "state", "patterns", "groups", "throttle", "adopts", "settings")
     return MirrorLink(**{name: read[name] for name in kept}, trouble=[], obstacles={}, group_offsets={})
 
 

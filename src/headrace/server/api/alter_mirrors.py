@@ -50,7 +50,7 @@ async def _alter(context: Context, wanted: Mapping[str, object]) -> Sequence[str
             await cluster.decide(mirrors.set_state(name, LinkState.PAUSED))
         case "resume":
             await cluster.decide(mirrors.set_state(name, LinkState.ACTIVE))
-            return await cluster.decide(mirrors.retry_topics(name, names))
+            return await cluster.decide(mirrors.retry_topics(name, names, wanted.get("discard") is True))
         case "failover":
             return await cluster.decide(mirrors.fail_over(name, names))
         case "delete":
@@ -73,4 +73,5 @@ def _link(name: str, wanted: Mapping[str, object]) -> MirrorLink:
         {str(key): str(value) for key, value in settings.items()},
         tuple(map(str, groups)),
         throttle,
+        adopts=wanted.get("adopts") is True,
     )

@@ -55,6 +55,8 @@ class MirrorState(enum.Enum):
     MIRRORING = "mirroring"
     FAILED = "failed"
     """The source no longer continues what is here: an operator decides."""
+    DISCARDING = "discarding"
+    """An operator gave up what only this cluster has: it is cut off until every partition agrees with the source."""
     FAILING_OVER = "failing over"
     """Nothing more is copied; the leaders report where their partitions end."""
     FAILED_OVER = "failed over"
@@ -75,6 +77,8 @@ class MirrorLink:
     throttle: int = 0
     """Bytes per second that each broker may take from the source; 0 for no limit."""
     state: LinkState = LinkState.ACTIVE
+    adopts: bool = False
+    """It takes over topics that exist here, if the source continues them."""
 
 
 class MirrorEnd(NamedTuple):
@@ -100,6 +104,8 @@ class MirroredTopic:
     """Why it failed, as a sentence."""
     ends: Mapping[int, MirrorEnd] = field(default_factory=dict)
     """By partition, once it is failed over."""
+    agreed: tuple[int, ...] = ()
+    """While it is DISCARDING: the partitions that agree with the source."""
 
     @property
     def read_only(self) -> bool:

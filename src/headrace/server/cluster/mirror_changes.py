@@ -23,6 +23,11 @@ class _LinkFields(TypedDict):
     settings: dict[str, str]
     throttle: int
     state: str
+    adopts: bool
+
+
+_TopicFields = tuple[str, str, str, str, list[tuple[int, int, int, int, int]], list[int]]
+"""Link, the topic's id at the source, state, reason, ends, and the partitions that agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class LinkChanged:
             "settings": dict(link.settings),
             "throttle": link.throttle,
             "state": link.state.value,
+            "adopts": link.adopts,
         }
         return [self.name, written]
 
@@ -57,6 +63,7 @@ class LinkChanged:
             tuple(link["groups"]),
             link["throttle"],
             LinkState(link["state"]),
+            link["adopts"],
         )
         return cls(name, made)
 
@@ -82,20 +89,24 @@ class MirroredTopicChanged:
         ends = [[index, *end] for index, end in topic.ends.items()]
         return [
             format_id(self.topic_id),
-            [topic.link, format_id(topic.source_id), topic.state.value, topic.reason, ends],
+            [
+                topic.link,
+                format_id(topic.source_id),
+                topic.state.value,
+                topic.reason,
+                ends,
+                list(topic.agreed),
+            ],
         ]
 
     @classmethod
-    def read(
-        cls, topic_id: str, topic: tuple[str, str, str, str, list[tuple[int, int, int, int, int]]] | None
-    ) -> MirroredTopicChanged:
+    def read(cls, topic_id: str, topic: _TopicFields | None) -> MirroredTopicChanged:
         if topic is None:
             return cls(parse_id(topic_id), None)
-        link, source_id, state, reason, ends = topic
+        link, source_id, state, reason, ends, agreed = topic
         read = {index: MirrorEnd(*end) for index, *end in ends}
-        return cls(
-            parse_id(topic_id), MirroredTopic(link, parse_id(source_id), MirrorState(state), reason, read)
-        )
+        mirrored = MirroredTopic(link, parse_id(source_id), MirrorState(state), reason, read, tuple(agreed))
+        return cls(parse_id(topic_id), mirrored)
 
     def apply(self, image: ImageBuilder) -> None:
         if self.topic is None:

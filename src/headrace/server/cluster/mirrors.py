@@ -3,9 +3,12 @@
 The states of a mirrored topic, and what moves it from one to the next:
 
     MIRRORING ── the source no longer continues what is here ──► FAILED
-    MIRRORING, FAILED ── an operator fails it over ──► FAILING_OVER
+    MIRRORING, FAILED, DISCARDING ── an operator fails it over ──► FAILING_OVER
     FAILING_OVER ── the leaders of all partitions have said where they end ──► FAILED_OVER
     FAILED ── an operator resumes it ──► MIRRORING
+    FAILED ── an operator gives up what only this cluster has ──► DISCARDING
+    DISCARDING ── every partition agrees with the source ──► MIRRORING
+    FAILED_OVER, or no mirror at all ── a link that adopts topics finds it at its source ──► MIRRORING
 
 Two rules hold while a topic is read-only. The leader epoch of a partition is never below an epoch of its records, so that
 clients take no metadata for stale, and the first epoch after a failover is above all of them. And this cluster hands out producer
@@ -58,6 +61,10 @@ NOT_MIRRORED = frozenset(
     }
 )
 """Settings that belong to a cluster rather than to a topic's data: each has its own. (MirrorMaker 2 leaves out the same.)"""
+
+FAILOVER_EPOCHS = 1000
+"""By how much leader epochs jump at a failover. A source that goes on alone after it must not get to the same epochs: where two logs
+part is told by their epochs."""
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 
@@ -211,6 +218,9 @@ def _follow(now: Situation, link: str, source: SourceTopic) -> list[Change]:
     if topic is None:
         return _create(now, link, source)
     mirrored = now.image.mirrored.get(topic.id)
+    is_own = mirrored is None or not mirrored.read_only
+    if is_own and now.image.links[link].adopts and (mirrored is None or mirrored.link != link):
+        return _adopt(topic, link, source)
     if mirrored is None or mirrored.link != link:
         raise KafkaError(
             ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -227,6 +237,22 @@ def _follow(now: Situation, link: str, source: SourceTopic) -> list[Change]:
     if source.configs is not None:
         changes += _configure(now, source)
     return changes
+
+
+def _adopt(topic: Topic, link: str, source: SourceTopic) -> list[Change]:
+    """Its log may be the beginning of the source's; each leader finds out before anything is copied."""
+    if len(topic.partitions) > len(source.epochs):
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic '{topic.name}' has {len(topic.partitions)} partitions here and {len(source.epochs)} at the source.",
+        )
+    # A new epoch ends what producers have under way.
+    states = {
+        index: _with_epoch(state, max(state.leader_epoch + 1, source.epochs[index]))
+        for index, state in enumerate(topic.partitions)
+    }
+    mirrored = MirroredTopic(link, source.id, MirrorState.MIRRORING)
+    return [PartitionsChanged(topic.id, states), MirroredTopicChanged(topic.id, mirrored)]
 
 
 def _create(now: Situation, link: str, source: SourceTopic) -> list[Change]:
@@ -294,24 +320,46 @@ def fail_topics(reasons: Mapping[uuid.UUID, str]) -> Decision[None]:
         changes: list[Change] = []
         for topic_id, reason in reasons.items():
             mirrored = now.image.mirrored.get(topic_id)
-            if mirrored is not None and mirrored.state is MirrorState.MIRRORING:
+            if mirrored is not None and mirrored.state in (MirrorState.MIRRORING, MirrorState.DISCARDING):
                 changes.append(_failed(now.image.topics_by_id[topic_id], mirrored, reason))
         return Outcome(None, changes)
 
     return decide
 
 
-def retry_topics(link: str, names: Sequence[str] | None) -> Decision[list[str]]:
-    """Let failed topics of a link go on; returns their names. They fail again if nothing has changed."""
+def retry_topics(link: str, names: Sequence[str] | None, discard: bool = False) -> Decision[list[str]]:
+    """Let failed topics of a link go on; returns their names. They fail again if nothing has changed, unless what only this cluster
+    has may be discarded."""
 
     def decide(now: Situation) -> Outcome[list[str]]:
         chosen = _chosen(now.image, link, names)
         failed = [(topic, each) for topic, each in chosen if each.state is MirrorState.FAILED]
+        state = MirrorState.DISCARDING if discard else MirrorState.MIRRORING
         changes: list[Change] = [
-            MirroredTopicChanged(topic.id, replace(each, state=MirrorState.MIRRORING, reason=""))
+            MirroredTopicChanged(topic.id, replace(each, state=state, reason="", agreed=()))
             for topic, each in failed
         ]
         return Outcome([topic.name for topic, _ in failed], changes)
+
+    return decide
+
+
+def note_agreement(agreed: Mapping[uuid.UUID, Sequence[int]]) -> Decision[None]:
+    """Leaders say that partitions of topics that are DISCARDING agree with the source."""
+
+    def decide(now: Situation) -> Outcome[None]:
+        changes: list[Change] = []
+        for topic_id, indexes in agreed.items():
+            topic, mirrored = now.image.topics_by_id.get(topic_id), now.image.mirrored.get(topic_id)
+            if topic is None or mirrored is None or mirrored.state is not MirrorState.DISCARDING:
+                continue
+            known = tuple(sorted({*mirrored.agreed, *indexes}))
+            after = replace(mirrored, agreed=known)
+            if len(known) == len(topic.partitions):
+                after = replace(mirrored, state=MirrorState.MIRRORING, agreed=())
+            if after != mirrored:
+                changes.append(MirroredTopicChanged(topic_id, after))
+        return Outcome(None, changes)
 
     return decide
 
@@ -369,9 +417,9 @@ def fail_over(link: str, names: Sequence[str] | None) -> Decision[list[str]]:
     def decide(now: Situation) -> Outcome[list[str]]:
         chosen = _chosen(now.image, link, names)
         begun = [
-            (topic, replace(each, state=MirrorState.FAILING_OVER, reason="", ends={}))
+            (topic, replace(each, state=MirrorState.FAILING_OVER, reason="", ends={}, agreed=()))
             for topic, each in chosen
-            if each.state in (MirrorState.MIRRORING, MirrorState.FAILED)
+            if each.state not in (MirrorState.FAILING_OVER, MirrorState.FAILED_OVER)
         ]
         changes: list[Change] = [MirroredTopicChanged(topic.id, each) for topic, each in begun]
         if names is None:
@@ -412,6 +460,9 @@ def _noted(topic: Topic, mirrored: MirroredTopic, reports: Sequence[EndReport]) 
         return []
     if len(ends) < len(topic.partitions):
         return [MirroredTopicChanged(topic.id, replace(mirrored, ends=ends))]
-    states = {index: _with_epoch(each, each.leader_epoch + 1) for index, each in enumerate(topic.partitions)}
+    states = {
+        index: _with_epoch(each, each.leader_epoch + FAILOVER_EPOCHS)
+        for index, each in enumerate(topic.partitions)
+    }
     done = replace(mirrored, state=MirrorState.FAILED_OVER, ends=ends)
     return [MirroredTopicChanged(topic.id, done), PartitionsChanged(topic.id, states)]

@@ -26,7 +26,7 @@ def refuse_read_only(image: MetadataImage, topic: str, doing: str) -> None:
 def refuse_to_delete(image: MetadataImage, topic_id: uuid.UUID) -> None:
     """A topic that is being mirrored would come back. One that failed may go, to be mirrored anew."""
     mirrored = image.mirrored.get(topic_id)
-    if mirrored is not None and mirrored.state in (MirrorState.MIRRORING, MirrorState.FAILING_OVER):
+    if mirrored is not None and mirrored.read_only and mirrored.state is not MirrorState.FAILED:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"Cannot delete '{image.topics_by_id[topic_id].name}': it is a mirror of the link '{mirrored.link}'. Fail it over first.",

@@ -33,6 +33,7 @@ def _link(image: MetadataImage, mirrors: Mirrors, link: MirrorLink, now_ms: int)
         "patterns": list(link.topics),
         "groups": list(link.groups),
         "throttle": link.throttle,
+        "adopts": link.adopts,
         "settings": shown(link.settings),
         "trouble": trouble,
         "obstacles": running.topics.obstacles if running is not None else {},
@@ -63,6 +64,7 @@ def _topic(topic: Topic, mirrored: MirroredTopic, positions: list[Position], now
                 "lag_seconds": position.lag_seconds(now_ms),
                 "complete_until_ms": position.complete_until_ms,
                 "missed_records": position.missed,
+                "agreed": position.agreed,
             }
             for position in sorted(positions, key=lambda each: each.partition.index)
         ],

@@ -1,8 +1,8 @@
 """Fetches the mirrored partitions that one broker of the source leads, one request at a time over a fetch session.
 
 Each request names the epoch of the last record this log has, so the reply says where the source's history differs from it
-(KIP-595); Apache Kafka answers that to consumers, too. Nothing is ever cut off here because of it: the records that the source no
-longer has were acknowledged once, and it is for an operator to give them up.
+(KIP-595); Apache Kafka answers that to consumers, too. Nothing is cut off here because of it unless an operator has allowed it: the
+records that the source does not have were acknowledged once.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Callbacks:
     """Look for the partition's leader at the source again."""
     failed: Callable[[Position, str], None]
     """The source no longer continues this partition; the sentence says how it shows."""
+    agreed: Callable[[Position], None]
+    """The source continues what is here."""
 
 
 class SourceFetcher:
@@ -166,6 +168,7 @@ class SourceFetcher:
                 return
 
     async def _fetch(self, connection: AsyncConnection) -> None:
+        asked_anew = list(self._to_send)
         request = self._request()
         asked_at_ms = self._clock.now_ms()
         response = await connection.call(request, VERSIONS[FetchRequest], 30.0)
@@ -192,6 +195,9 @@ class SourceFetcher:
                 answered.add(key)
                 if self._take(position, reply, asked_at_ms):
                     out_of_range.append(position)
+        for key in asked_anew:
+            if key not in answered and (quiet := self._positions.get(key)) is not None:
+                self._accept(quiet, quiet.source_end, asked_at_ms)  # The session says only what is new.
         for key, position in self._positions.items():
             if key not in answered and position.caught_up_at_ms is not None:
                 position.caught_up_at_ms = asked_at_ms  # The session would have told of anything new.
@@ -244,19 +250,27 @@ class SourceFetcher:
             return False
         try:
             if reply.diverging_epoch.end_offset >= 0:
+                position.source_end = reply.high_watermark
                 agreed = agreed_end(
                     partition.log, reply.diverging_epoch.epoch, reply.diverging_epoch.end_offset
                 )
-                self._callbacks.failed(position, _diverged(position, agreed))
+                self._part(position, agreed)
                 return False
             self._append(position, memoryview(reply.records or b""), reply.log_start_offset)
-            position.answered(reply.high_watermark, asked_at_ms)
+            self._accept(position, reply.high_watermark, asked_at_ms)
         except KafkaError as error:
             self._back_off(position, f"{error.message or error.code.name}")
             return False
         if reply.records:
             self._to_send[key] = None
         return False
+
+    def _accept(self, position: Position, source_end: int, asked_at_ms: int) -> None:
+        """The source has answered, and continues what is here."""
+        position.answered(source_end, asked_at_ms)
+        if not position.agreed:
+            position.agreed = True
+            self._callbacks.agreed(position)
 
     def _append(self, position: Position, records: memoryview, log_start_offset: int) -> None:
         partition = position.partition
@@ -271,6 +285,21 @@ class SourceFetcher:
         position.records_in += partition.log.log_end_offset - before
         position.bytes_in += len(records)
         self._throttle.count(len(records))
+
+    def _part(self, position: Position, agreed: int) -> None:
+        """From offset `agreed` on, the source has not what is here."""
+        if not position.discards:
+            self._callbacks.failed(position, _diverged(position, agreed))
+            return
+        partition = position.partition
+        log.warning(
+            "%s: discarding offsets %d to %d, which the source does not have",
+            partition,
+            agreed,
+            partition.log.log_end_offset - 1,
+        )
+        partition.discard_from(agreed)
+        self._to_send[position.key] = None
 
     def _back_off(self, position: Position, trouble: str) -> None:
         log.info("%s backs off from mirroring: %s", position.partition, trouble)
@@ -293,7 +322,7 @@ class SourceFetcher:
             return
         end = partition.log.log_end_offset
         if latest < end:
-            self._callbacks.failed(position, _diverged(position, latest))
+            self._part(position, latest)
         elif earliest > end:
             if end > partition.log.log_start_offset or end > 0:
                 position.missed += earliest - end
@@ -312,6 +341,6 @@ class SourceFetcher:
 def _diverged(position: Position, agreed: int) -> str:
     log_ = position.partition.log
     return (
-        f"The source lost or replaced records of {position.partition} from offset {agreed} on (an unclean leader election, or a "
-        f"truncation); {log_.log_end_offset - agreed} of them are only here."
+        f"The source does not have the records of {position.partition} from offset {agreed} on: {log_.log_end_offset - agreed} of them "
+        "are only here. It lost or replaced them (an unclean leader election, a truncation), or they were written here."
     )

@@ -152,9 +152,11 @@ class Mirrors:
     def _follow(self, position: Position, mirrored: MirroredTopic) -> None:
         running = self.running.get(mirrored.link)
         followed = running is not None and running.runner.follows(position)
-        if running is not None and mirrored.state is MirrorState.MIRRORING:
+        position.discards = mirrored.state is MirrorState.DISCARDING
+        if running is not None and mirrored.state in (MirrorState.MIRRORING, MirrorState.DISCARDING):
             if not followed:
                 position.trouble = ""
+                position.agreed = False
                 running.runner.follow(position)
         elif running is not None and followed:
             running.runner.leave(position)
@@ -179,7 +181,7 @@ class Mirrors:
             if name in self.running or link.state is not LinkState.ACTIVE:
                 continue
             try:
-                runner = LinkRunner(link, self._clock, self._tell)
+                runner = LinkRunner(link, self._clock, self._tell, lambda _: self._work.set())
             except (SettingsError, KafkaError) as error:
                 if self.broken.get(name) != str(error):
                     log.error("The mirror link %s cannot work on this broker. %s", name, error)
@@ -248,13 +250,23 @@ class Mirrors:
         """False while something is left to do."""
         image, done = self._cluster.image, True
         ending: dict[str, list[Position]] = {}
+        agreed: dict[uuid.UUID, list[int]] = {}
         for topic_id, mirrored in image.mirrored.items():
             if mirrored.state is MirrorState.FAILING_OVER:
                 for (mine, index), position in self.positions.items():
                     if mine == topic_id and index not in mirrored.ends:
                         ending.setdefault(mirrored.link, []).append(position)
+            elif mirrored.state is MirrorState.DISCARDING:
+                for (mine, index), position in self.positions.items():
+                    if mine == topic_id and index not in mirrored.agreed and position.agreed:
+                        # Not before the others have cut it off, too: one of them may lead next.
+                        if position.partition.is_whole:
+                            agreed.setdefault(topic_id, []).append(index)
+                        done = False
             elif mirrored.state is MirrorState.FAILED_OVER:
                 done = self._settle(image.topics_by_id[topic_id], mirrored) and done
+        if agreed:
+            await self._report(Report(agreed=agreed))
         for name, positions in ending.items():
             link = image.links.get(name)
             new = [each for each in positions if self._key(each) not in self._looked_at]

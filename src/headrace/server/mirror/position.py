@@ -24,8 +24,10 @@ class Position:
 
     __slots__ = (
         "_complete_until_ms",
+        "agreed",
         "bytes_in",
         "caught_up_at_ms",
+        "discards",
         "missed",
         "partition",
         "phase",
@@ -43,6 +45,10 @@ class Position:
         self.source_leader = UNKNOWN
         self.source_epoch = UNKNOWN
         self.phase = Phase.UNROUTED
+        self.discards = False
+        """What only this cluster has may be cut off."""
+        self.agreed = False
+        """The source has answered that it continues what is here, since this broker fetches it."""
         self.source_end = UNKNOWN
         """The source's high watermark as of its last answer."""
         self.caught_up_at_ms: int | None = None

@@ -23,9 +23,11 @@ class Report:
     """Topics that the source no longer continues, and why."""
     ends: list[EndReport] = field(default_factory=list)
     """Where partitions end that are being failed over."""
+    agreed: dict[uuid.UUID, list[int]] = field(default_factory=dict)
+    """Partitions of topics that are DISCARDING which agree with the source."""
 
     def __bool__(self) -> bool:
-        return bool(self.epochs or self.failed or self.ends)
+        return bool(self.epochs or self.failed or self.ends or self.agreed)
 
     def to_json(self) -> str:
         return json.dumps(
@@ -42,6 +44,7 @@ class Report:
                     ]
                     for each in self.ends
                 ],
+                "agreed": {format_id(topic): indexes for topic, indexes in self.agreed.items()},
             },
             separators=(",", ":"),
         )
@@ -57,6 +60,7 @@ class Report:
                     EndReport(parse_id(topic), index, epoch, MirrorEnd(*end), highest)
                     for topic, index, epoch, end, highest in read["ends"]
                 ],
+                {parse_id(topic): indexes for topic, indexes in read["agreed"].items()},
             )
         except (ValueError, KeyError, TypeError) as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"This is no report of mirrors: {error}.") from None
@@ -67,7 +71,12 @@ def note(report: Report) -> Decision[None]:
 
     def decide(now: Situation) -> Outcome[None]:
         outcome = mirrors.raise_epochs(report.epochs)(now)
-        for decision in (mirrors.fail_topics(report.failed), mirrors.report_ends(report.ends)):
+        decisions = (
+            mirrors.fail_topics(report.failed),
+            mirrors.note_agreement(report.agreed),
+            mirrors.report_ends(report.ends),
+        )
+        for decision in decisions:
             outcome = outcome.followed_by(decision(now.after(outcome.changes)).changes)
         return outcome
 

@@ -30,11 +30,18 @@ it yet."""
 class LinkRunner:
     """Owns the phase of the positions it was given."""
 
-    def __init__(self, link: MirrorLink, clock: Clock, tell: Callable[[Report], None]) -> None:
-        """`tell` passes a report to the controller. SettingsError when the link's settings cannot be used."""
+    def __init__(
+        self,
+        link: MirrorLink,
+        clock: Clock,
+        tell: Callable[[Report], None],
+        agreed: Callable[[Position], None],
+    ) -> None:
+        """`tell` passes a report to the controller; `agreed` notes that the source continues a partition. SettingsError when the link's settings cannot be used."""
         self.link = link
         self._clock = clock
         self._tell = tell
+        self._agreed = agreed
         self.options = LinkOptions.of(link)
         self.source = SourceCluster(self.options.connection, clock)
         self._throttle = LinkThrottle(link.throttle, clock)
@@ -170,7 +177,7 @@ class LinkRunner:
         node = position.source_leader
         fetcher = self._fetchers.get(node)
         if fetcher is None:
-            callbacks = Callbacks(self._reroute, self._failed)
+            callbacks = Callbacks(self._reroute, self._failed, self._agreed)
             fetcher = self._fetchers[node] = SourceFetcher(
                 node, self.source, self._clock, self._throttle, callbacks
             )

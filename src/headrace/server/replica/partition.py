@@ -309,6 +309,20 @@ class Partition:
         self._wake(self._end_watchers)
         self._wake(self._watchers)
 
+    def discard_from(self, offset: int) -> None:
+        """The source does not have what is here from `offset` on, and an operator gave it up."""
+        self.log.truncate_to(offset)
+        for follower in self.leadership.followers.values() if self.leadership is not None else ():
+            follower.left()
+        self._wake(self._end_watchers)
+        self._wake(self._watchers)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every replica in sync is known to have all of a leader's log."""
+        leadership, end = self.leadership, self.log.log_end_offset
+        return leadership is not None and leadership.committed_end(end) == end
+
     def must_wait(self, offset: int, acks: int) -> bool:
         """Whether the reply to a produce whose last record is at `offset` has to wait for `when_committed`."""
         return offset >= self.log.high_watermark and (acks == -1 or self.sync_before_ack)
