@@ -42,6 +42,7 @@ from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
 from headrace.server.log.moves import DiskMoves
 from headrace.server.logins import LoginOffers, Logins
+from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind, bind_metrics
@@ -329,6 +330,11 @@ class Node:
             turn,
         )
         undo.callback(self.transactions.coordinator.close)
+        mirrors = Mirrors(
+            self.cluster, self.replicas, self.groups, self.peers, auto_topic_creation, self.clock
+        )
+        mirrors.start()
+        undo.push_async_callback(mirrors.stop)
         telemetry = Telemetry(self.clock)
         telemetry.follow(self.cluster)
         undo.callback(telemetry.close)
@@ -349,6 +355,7 @@ class Node:
             turn,
             ClientQuotas(self.config, self.clock),
             telemetry,
+            mirrors,
             authorizer,
             tls=self.tls,
         )

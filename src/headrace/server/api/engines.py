@@ -14,6 +14,7 @@ from headrace.server.config.broker import BrokerConfig
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.manager import LogManager
 from headrace.server.log.moves import DiskMoves
+from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.outbox import Outbox
 from headrace.server.quotas.client_quotas import ClientQuotas
 from headrace.server.replica.replicas import Replicas
@@ -47,6 +48,7 @@ class Engines:
     turn: Turn
     quotas: ClientQuotas
     telemetry: Telemetry
+    mirrors: Mirrors
     authorizer: Authorizer = field(default_factory=AllowAll)
     tls: LiveTls | None = None
     """Of this broker's listeners."""
