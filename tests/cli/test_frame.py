@@ -95,8 +95,9 @@ def test_a_properties_file_that_is_not_there(headrace, tmp_path):
 
 def test_the_version(headrace):
     from headrace import __version__
+    from headrace.compiled import build
 
-    assert headrace("--version").out == f"headrace {__version__}\n"
+    assert headrace("--version").out == f"headrace {__version__} ({build()})\n"
 
 
 def test_output_nobody_reads_is_no_failure_of_a_short_command():
