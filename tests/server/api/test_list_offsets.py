@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from headrace.server.api.context import Context
-from headrace.server.api.list_offsets import EARLIEST, LATEST, handle
+from headrace.server.api.list_offsets import EARLIEST, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, handle
 from headrace.server.cluster.image import Partition as PartitionState
 from headrace.server.net.connection import Connection
 from headrace.testing.wire import batch
@@ -46,3 +46,8 @@ async def test_version_0_lists_one_offset(partition):
     partition.follower_fetched(2, 2, broker_epoch=1, now=1.0)
     assert await ask(partition, LATEST, version=0) == (ErrorCode.NONE, [2])
     assert await ask(partition, EARLIEST, version=0) == (ErrorCode.NONE, [0])
+
+
+async def test_there_is_nothing_in_or_on_its_way_to_tiered_storage(partition):
+    for time in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        assert await ask(partition, time, version=11) == (ErrorCode.NONE, -1)

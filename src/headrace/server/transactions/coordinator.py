@@ -332,7 +332,9 @@ def _forget_some(shard: TransactionShard, oldest: int) -> Write[TransactionRecor
     """Tombstones for ids unused since `oldest`, as many as one batch should have; the reply is their number."""
     records: list[TransactionRecord] = []
     for transaction in shard.state.transactions.values():
+        if len(records) == FORGOTTEN_AT_ONCE:
+            break
         ended = transaction.status is Status.EMPTY or transaction.status.ended
-        if ended and transaction.updated_ms < oldest and len(records) < FORGOTTEN_AT_ONCE:
+        if ended and transaction.updated_ms < oldest:
             records.append(TransactionRecord(transaction.transactional_id, None))
     return Write(records, len(records))
