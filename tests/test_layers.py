@@ -22,6 +22,7 @@ BROKER = [
     "server/groups",
     "server/share",
     "server/transactions",
+    "server/mirror",
     "server/net",
     "server/api",
     "server/metrics",

@@ -40,7 +40,9 @@ from headrace.server.log.files import Files
 from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
+from headrace.server.log.moves import DiskMoves
 from headrace.server.logins import LoginOffers, Logins
+from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind, bind_metrics
@@ -144,6 +146,8 @@ class Node:
         self.maintenance = LogMaintenance(
             self.logs, flusher, self._disk, maintenance_settings(self.config), self.replicas
         )
+        self.moves = DiskMoves(self.logs, self.maintenance, self._disk)
+        undo.push_async_callback(self.moves.stop)
         self.cluster = await join(
             self.config,
             self._registration(identity),
@@ -173,6 +177,7 @@ class Node:
         follow_acls(self.cluster, authorizer)
         await self._serve(sockets, authorizer, offers)
         replication.start()
+        self.moves.resume()
         self._serve_metrics()
 
     def _leave_logs(self) -> None:
@@ -272,12 +277,16 @@ class Node:
         except ConfigError as error:
             log.error("Connections to other brokers stay as they were: %s", error)
         self.logins.configure(config)
+        self._configure_moves(config)
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
         environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
         # In a thread, since it may look up host names.
         made = asyncio.get_running_loop().run_in_executor(self._disk, ConnectionLimits.of, config)
         made.add_done_callback(lambda limits: self._limit_connections(config, limits))
+
+    def _configure_moves(self, config: BrokerConfig) -> None:
+        self.moves.limit(config.integer("replica.alter.log.dirs.io.max.bytes.per.second"))
 
     def _limit_connections(self, config: BrokerConfig, made: asyncio.Future[ConnectionLimits]) -> None:
         if made.cancelled() or config is not self.cluster.config:
@@ -321,6 +330,11 @@ class Node:
             turn,
         )
         undo.callback(self.transactions.coordinator.close)
+        mirrors = Mirrors(
+            self.cluster, self.replicas, self.groups, self.peers, auto_topic_creation, self.clock
+        )
+        mirrors.start()
+        undo.push_async_callback(mirrors.stop)
         telemetry = Telemetry(self.clock)
         telemetry.follow(self.cluster)
         undo.callback(telemetry.close)
@@ -336,10 +350,12 @@ class Node:
             producer_ids,
             self.groups,
             self.transactions,
+            self.moves,
             sharing,
             turn,
             ClientQuotas(self.config, self.clock),
             telemetry,
+            mirrors,
             authorizer,
             tls=self.tls,
         )
@@ -350,6 +366,7 @@ class Node:
         dispatcher = self._dispatcher(self.engines)
         self.logins = Logins(self.config, offers, self._principals, dispatcher.dispatch, self.clock)
         self._configure_metrics(config)
+        self._configure_moves(config)
         self.acceptors = Acceptors(
             dispatcher, limits(config), self.admission, self.clock, self._disk, self.requests
         )

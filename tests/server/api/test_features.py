@@ -47,6 +47,7 @@ def test_the_supported_levels_are_told_to_clients_that_understand_a_level_of_zer
         ("transaction.version", 0, 2),
         ("delegation.token.version", 0, 1),
         ("share.version", 0, 2),
+        ("mirror.version", 0, 1),
     }
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from headrace.server.api.registry import APIS, BETWEEN_BROKERS, SERVED
+from headrace.server.api.registry import APIS, BETWEEN_BROKERS, OF_OUR_OWN, SERVED
 from headrace.server.cluster.decisions import create_acls, delete_acls
 from headrace.server.config.authorization import STANDARD
 from headrace.server.security.acls import Acl, AclFilter, PatternType, Permission
@@ -55,6 +55,12 @@ from headrace.wire.messages import txn_offset_commit as toc
 from headrace.wire.messages import write_share_group_state as wsgs
 from headrace.wire.messages import write_txn_markers as wtm
 from headrace.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from headrace.wire.messages.alter_mirrors import AlterMirrorsRequest
+from headrace.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from headrace.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -65,6 +71,7 @@ from headrace.wire.messages.describe_client_quotas import DescribeClientQuotasRe
 from headrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest
 from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from headrace.wire.messages.describe_mirrors import DescribeMirrorsRequest
 from headrace.wire.messages.describe_transactions import DescribeTransactionsRequest
 from headrace.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
@@ -77,6 +84,7 @@ from headrace.wire.messages.list_config_resources import ListConfigResourcesRequ
 from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from headrace.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from headrace.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from headrace.wire.messages.report_mirrors import ReportMirrorsRequest
 from headrace.wire.messages.share_acknowledge import ShareAcknowledgeRequest
 from headrace.wire.messages.share_fetch import ShareFetchRequest
 from headrace.wire.messages.share_group_describe import ShareGroupDescribeRequest
@@ -279,6 +287,13 @@ ROWS = [
     Row(DESCRIBE, ON_CLUSTER, "", 4, lambda t: DescribeLogDirsRequest()),
     Row(
         ALTER,
+        ON_CLUSTER,
+        "results.partitions",
+        2,
+        lambda t: AlterReplicaLogDirsRequest([AlterReplicaLogDir("/d", [AlterReplicaLogDirTopic(t, [0])])]),
+    ),
+    Row(
+        ALTER,
         TOPIC,
         "results",
         3,
@@ -321,6 +336,15 @@ ROWS = [
     ),
     Row(DESCRIBE, TXN, "transaction_states", 0, lambda t: DescribeTransactionsRequest(["tx"])),
     Row(ACTION, ON_CLUSTER, "", 0, lambda t: AllocateProducerIdsRequest(1)),
+    Row(
+        ACTION,
+        ON_CLUSTER,
+        "",
+        0,
+        lambda t: ReportMirrorsRequest('{"epochs":[],"failed":{},"ends":[],"agreed":{}}'),
+    ),
+    Row(ALTER, ON_CLUSTER, "", 0, lambda t: AlterMirrorsRequest('{"operation":"pause","link":"dc"}')),
+    Row(DESCRIBE, ON_CLUSTER, "", 0, lambda t: DescribeMirrorsRequest()),
     Row(READ, GROUP, "", 1, heartbeat_with, ((DESCRIBE, TOPIC),)),
     Row(DESCRIBE, TOPIC, "", 1, heartbeat_with, ((READ, GROUP),)),
     Row(DESCRIBE, GROUP, "groups", 1, lambda t: ConsumerGroupDescribeRequest(["g"])),
@@ -422,7 +446,7 @@ def row_name(row):
 
 def test_every_api_has_a_row():
     in_table = {APIS[row.make("t").API_KEY].name for row in ROWS}
-    assert in_table | WITH_TESTS_OF_THEIR_OWN == {*SERVED, *BETWEEN_BROKERS}
+    assert in_table | WITH_TESTS_OF_THEIR_OWN == {*SERVED, *BETWEEN_BROKERS, *OF_OUR_OWN}
 
 
 @pytest.fixture(scope="module")

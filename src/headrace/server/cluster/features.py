@@ -17,21 +17,24 @@ GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 TOKEN_VERSION = "delegation.token.version"
 SHARE_VERSION = "share.version"
+MIRROR_VERSION = "mirror.version"
 
 SUPPORTED = {
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
     TOKEN_VERSION: (0, 1),
     SHARE_VERSION: (0, 2),
+    MIRROR_VERSION: (0, 1),
 }
 """Lowest and highest level. Groups: 1 has the consumer protocol (KIP-848). Transactions: 1 has tagged fields in the
 records of `__transaction_state`, 2 an epoch per transaction (KIP-890). Delegation tokens: 1 keeps them in the metadata. Share
-groups (KIP-932): 1 has them, with their records in `__consumer_offsets` and `__share_group_state`, 2 their dead letters (KIP-1191)."""
+groups (KIP-932): 1 has them, with their records in `__consumer_offsets` and `__share_group_state`, 2 their dead letters (KIP-1191).
+Mirrors: 1 keeps links to other clusters in the metadata."""
 
-RAISED_BY_HAND = frozenset({TOKEN_VERSION, SHARE_VERSION})
+RAISED_BY_HAND = frozenset({TOKEN_VERSION, SHARE_VERSION, MIRROR_VERSION})
 """Features whose level is the lowest until somebody raises it, so that a cluster can go back to older brokers until then."""
 
-STAYS_RAISED = frozenset({TOKEN_VERSION})
+STAYS_RAISED = frozenset({TOKEN_VERSION, MIRROR_VERSION})
 """Features that cannot be lowered: older brokers cannot read the metadata any more."""
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3

@@ -26,7 +26,6 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "log.dir.failure.timeout.ms",
     ),
     "a follower pulls everything from one leader over one connection": ("num.replica.fetchers",),
-    "replicas are not moved between directories": ("replica.alter.log.dirs.io.max.bytes.per.second",),
     "a coordinator loads its partition in pieces of 1 MiB": (
         "offsets.load.buffer.size",
         "transaction.state.log.load.buffer.size",

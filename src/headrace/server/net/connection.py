@@ -35,7 +35,6 @@ from headrace.server.net.request_times import (
 from headrace.server.quotas.client_quotas import Allowance
 from headrace.server.replica.fetching import Permission
 from headrace.server.replica.turn import Turn
-from headrace.server.security.operations import Operation
 from headrace.server.security.principals import ANONYMOUS
 from headrace.wire.codec import WireError
 from headrace.wire.frames import frame_length
@@ -212,8 +211,8 @@ class Connection(asyncio.BufferedProtocol):
         self.principal = principal
         self.repeated: dict[int, Repeated] = {}
         """By API key."""
-        self.permissions: dict[tuple[Operation, bool], Permission] = {}
-        """Topics that the client may use, by operation and by how they are named (`api/topic_permissions.py`)."""
+        self.permissions: dict[int, Permission] = {}
+        """Topics that the client may use, by operation * 2, and 1 where they are named by id (`api/topic_permissions.py`)."""
         self.allowance: Allowance | None = None
         """The client's quotas, once they were looked up (`api/metering.py`)."""
 
@@ -356,8 +355,9 @@ class Connection(asyncio.BufferedProtocol):
         run, running, client = 0, -1, ""
         began = requests.now()
         arrived = self._arrived or began
+        busy = replies.busy
         while not self.muted:
-            if replies.busy and (replies.blocked or replies.waiting >= MOST_WAITING):
+            if busy and (replies.blocked or replies.waiting >= MOST_WAITING):
                 break
             start = inbox.start
             available = inbox.end - start
@@ -396,7 +396,8 @@ class Connection(asyncio.BufferedProtocol):
             finally:
                 frame.release()
             run += 1
-            if self._request_waits or replies.busy:
+            busy = replies.busy
+            if busy or self._request_waits:
                 began = self._account_for_last(running, run, arrived, began, client)
                 run = 0
         if run == 1 and began == arrived and running != FETCH and not logs_slow:
