@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -105,7 +105,11 @@ class Peers:
         return await connection.call(request, version, wait, client_id=name)
 
     async def newest(self, broker_id: int, request: type[Request], wanted: int) -> int:
-        """The newest version of a request, up to `wanted`, that the other broker serves, too: it may be one before an upgrade."""
+        """The newest version of a request, up to `wanted`, that the other broker serves, too."""
+        return min(wanted, (await self.offered(broker_id)).get(request.API_KEY, wanted))
+
+    async def offered(self, broker_id: int) -> Mapping[int, int]:
+        """The newest version of each API that the other broker advertises: it may be one before an upgrade."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.fresh:
             connection = await self._share(broker_id)
@@ -114,7 +118,7 @@ class Peers:
             asked = ApiVersionsRequest("headrace", __version__)
             offered = (await connection.call(asked, 3, self._request_timeout)).api_keys
             versions = self._versions[connection] = {each.api_key: each.max_version for each in offered}
-        return min(wanted, versions.get(request.API_KEY, wanted))
+        return versions
 
     async def _share(self, broker_id: int) -> AsyncConnection:
         """Open the shared connection once for all concurrent callers; a caller that stops waiting does not affect the others."""
