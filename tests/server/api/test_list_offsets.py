@@ -7,6 +7,7 @@ import pytest
 from headrace.server.api.context import Context
 from headrace.server.api.list_offsets import EARLIEST, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, handle
 from headrace.server.cluster.image import Partition as PartitionState
+from headrace.server.net.connection import Connection
 from headrace.testing.wire import batch
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -23,7 +24,9 @@ def partition(make_partition):
 
 async def ask(partition, time, version=7, replica_id=-1):
     replicas = SimpleNamespace(find=lambda *_, by_id: partition)
-    context = Context(SimpleNamespace(replicas=replicas, guarded=False), None, version, 1, None)
+    context = Context(
+        SimpleNamespace(replicas=replicas, guarded=False), Connection.__new__(Connection), version, 1, None
+    )
     topic = ListOffsetsTopic("orders", [ListOffsetsPartition(0, -1, time)])
     response = await handle(context, ListOffsetsRequest(replica_id=replica_id, topics=[topic]))
     answer = response.topics[0].partitions[0]

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 from headrace import __version__
 from headrace.clock import Clock
@@ -49,8 +48,8 @@ class Peers:
         self._settings = settings
         self._connections: dict[int, AsyncConnection] = {}
         self._making: dict[int, asyncio.Task[AsyncConnection]] = {}
-        self._versions: WeakKeyDictionary[AsyncConnection, dict[int, int]] = WeakKeyDictionary()
-        """The newest version that the other side of a connection serves, by API."""
+        self._versions: dict[int, tuple[AsyncConnection, dict[int, int]]] = {}
+        """The newest version of each API that a broker serves, and the connection by which it said so."""
         self._complaints: dict[int, tuple[str, float]] = {}
         """What was last said of connecting to each broker in vain, and when."""
 
@@ -113,11 +112,12 @@ class Peers:
         connection = self._connections.get(broker_id)
         if connection is None or not connection.fresh:
             connection = await self._share(broker_id)
-        versions = self._versions.get(connection)
-        if versions is None:
+        said_by, versions = self._versions.get(broker_id, (None, {}))
+        if said_by is not connection:
             asked = ApiVersionsRequest("headrace", __version__)
-            offered = (await connection.call(asked, 3, self._request_timeout)).api_keys
-            versions = self._versions[connection] = {each.api_key: each.max_version for each in offered}
+            reply = await connection.call(asked, 3, self._request_timeout)
+            versions = {each.api_key: each.max_version for each in reply.api_keys}
+            self._versions[broker_id] = connection, versions
         return versions
 
     async def _share(self, broker_id: int) -> AsyncConnection:

@@ -40,7 +40,6 @@ Ts = TypeVarTuple("Ts")
 
 class PartitionLog:
     __slots__ = (
-        "__weakref__",
         "_appender",
         "_durability",
         "_life",
