@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -37,8 +38,7 @@ def test_a_plan_names_directories(headrace, broker, topic, tmp_path):
     here, there = sides(broker, topic)
     path = plan(tmp_path, topic, there)
     shown = headrace("reassign", "execute", path)
-    assert f"{topic}  0          1       {here}" in shown.out
-    assert there in shown.out
+    assert re.search(rf"{topic} +0 +1 +{here} +{there}", shown.out)
     assert "Nothing was changed" in shown.err
     assert headrace("reassign", "execute", path, "--execute", "--throttle", 1_000_000, "--wait").code == 0
     assert sides(broker, topic) == (there, here)
@@ -64,12 +64,15 @@ def test_kafkas_tool_speaks_as_the_original(headrace, broker, topic, tmp_path):
     here, there = sides(broker, topic)
     tool = ("kafka", "reassign-partitions", "--reassignment-json-file", plan(tmp_path, topic, there))
     verified = headrace(*tool, "--verify", "--preserve-throttles")
-    assert f"Partition {topic}-0 on broker 1 is not being moved from log dir {here} to {there}." in verified.out
+    assert (
+        f"Partition {topic}-0 on broker 1 is not being moved from log dir {here} to {there}." in verified.out
+    )
     ran = headrace(*tool, "--execute", "--replica-alter-log-dirs-throttle", 1_000_000)
     assert f'"replicas":[1],"log_dirs":["{here}"]' in ran.out
     assert "The replica-alter-dir throttle limit was set to 1000000 B/s\n" in ran.out
     assert (
-        f"Successfully started moving log directory to {there} for replica {topic}-0 with broker 1\n" in ran.out
+        f"Successfully started moving log directory to {there} for replica {topic}-0 with broker 1\n"
+        in ran.out
     )
 
     def completed():
