@@ -42,7 +42,8 @@ OUTSIDE = {
     "connectors": ["wire", "link", "client", "spark", "streaming"],
     "services": ["wire", "link", "client"],
     "watch": ["wire", "link", "client"],
-    "testing": ["wire", "link", *BROKER],
+    "registry": ["wire", "link"],
+    "testing": ["wire", "link", "registry", *BROKER],
     "cli": [
         "wire",
         "link",
@@ -54,6 +55,7 @@ OUTSIDE = {
         "services",
         "watch",
         "backlog",
+        "registry",
         *BROKER,
     ],
 }
