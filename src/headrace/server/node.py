@@ -40,7 +40,7 @@ from headrace.server.log.files import Files
 from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
-from headrace.server.logins import Logins
+from headrace.server.logins import LoginOffers, Logins
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind, bind_metrics
@@ -123,6 +123,8 @@ class Node:
             each.name: principal_builder(self.config.for_listener(each.name))
             for each in self.config.listeners
         }
+        offers = LoginOffers(self.config, lambda: self.cluster.image, self.clock)
+        undo.callback(offers.close)
         self.logs = self._open_logs()
         self._end_logs = self._leave_logs
         undo.callback(lambda: self._end_logs())
@@ -168,7 +170,7 @@ class Node:
             watching = asyncio.create_task(room.run())
             undo.callback(watching.cancel)
         follow_acls(self.cluster, authorizer)
-        await self._serve(sockets, authorizer)
+        await self._serve(sockets, authorizer, offers)
         replication.start()
         self._serve_metrics()
 
@@ -285,7 +287,9 @@ class Node:
         else:
             log.error("The connection limits stay as they were: %s", error)
 
-    async def _serve(self, sockets: list[tuple[Listener, socket.socket]], authorizer: Authorizer) -> None:
+    async def _serve(
+        self, sockets: list[tuple[Listener, socket.socket]], authorizer: Authorizer, offers: LoginOffers
+    ) -> None:
         undo = self._undo
         turn = Turn()
         self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk, turn)
@@ -328,8 +332,7 @@ class Node:
         self.admission = Admission(ConnectionLimits.of(self.config), AddressRates(client_window(self.config)))
         follow_quotas(self.cluster, self.engines.quotas, self.admission.addresses, self._disk)
         dispatcher = self._dispatcher(self.engines)
-        self.logins = Logins(self.config, self.cluster, self._principals, dispatcher.dispatch, self.clock)
-        undo.callback(self.logins.close)
+        self.logins = Logins(self.config, offers, self._principals, dispatcher.dispatch, self.clock)
         self._configure_metrics(config)
         self.acceptors = Acceptors(
             dispatcher, limits(config), self.admission, self.clock, self._disk, self.requests

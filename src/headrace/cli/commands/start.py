@@ -225,4 +225,4 @@ def _run(
         return supervise(BrokerCommand(file, overrides), checked, brokers, signals, companions)
     from headrace.server.run import run
 
-    return run(checked, signals, companions=companions)
+    return run(checked, signals, None, None, companions)

@@ -226,13 +226,14 @@ class GroupCoordinator:
         self._member_shard(group_id)
 
     def commit_transactional(
-        self, client: Client, request: TxnOffsetCommitRequest
+        self, client: Client, request: TxnOffsetCommitRequest, *, knows_member_epochs: bool = False
     ) -> Promise[TxnOffsetCommitResponse]:
-        """Offsets as part of a transaction: they count from the moment its commit marker is written."""
+        """Offsets as part of a transaction: they count from the moment its commit marker is written. A client that knows
+        of member epochs gets the errors of OffsetCommit 9."""
         shard = self._member_shard(request.group_id)
         state = shard.state
         return shard.write(
-            lambda: offset_commit.commit_transactional(state, client, request),
+            lambda: offset_commit.commit_transactional(state, client, request, knows_member_epochs),
             request.group_id,
             request.producer_id,
             request.producer_epoch,

@@ -39,7 +39,6 @@ Ts = TypeVarTuple("Ts")
 
 class PartitionLog:
     __slots__ = (
-        "__weakref__",
         "_appender",
         "_durability",
         "_life",
@@ -371,6 +370,9 @@ class PartitionLog:
 
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
         return self.load().producers.has_ongoing_transaction(producer_id, epoch)
+
+    def check_marker_of_its_own_epoch(self, producer_id: int, epoch: int) -> None:
+        self.load().producers.check_marker_of_its_own_epoch(producer_id, epoch)
 
     def is_verified(self, producer_id: int, epoch: int, guard: VerificationGuard | None) -> bool:
         """Whether the coordinator's answer obtained under `guard` still holds: no marker was written meanwhile."""
