@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -40,6 +40,9 @@ from headrace.link.java_values import check_assignors
 from headrace.link.logins import TOKEN_LOGIN
 from headrace.link.tls import unreadable_file
 from headrace.link.translation import translate
+
+if TYPE_CHECKING:
+    from confluent_kafka import ShareConsumer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -95,6 +98,17 @@ class Cluster:
             raise Failure(str(error)) from None
         # By default a full queue pauses fetching for a whole second, and a reader in a hurry empties it in less.
         consumer: Consumer = self._build(Consumer, {"fetch.queue.backoff.ms": 10, **settings}, **callbacks)
+        return consumer
+
+    def share_consumer(self, settings: Mapping[str, str | int | bool], /) -> ShareConsumer:
+        # Imported here: librdkafka has it from 2.16 on.
+        try:
+            from confluent_kafka import ShareConsumer
+        except ImportError:
+            raise Failure(
+                "Share groups need confluent-kafka 2.16 or newer: pip install -U confluent-kafka."
+            ) from None
+        consumer: ShareConsumer = self._build(ShareConsumer, settings)
         return consumer
 
     def _build(self, client: type[Any], settings: Mapping[str, Any], /, **callbacks: Any) -> Any:
