@@ -337,7 +337,7 @@ def _rooms(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
 
 def _count(found: Counter[str], states: Iterable[GroupState]) -> Iterator[str]:
     for state in states:
-        for number, group in enumerate(list(state.groups.values())):
+        for number, group in enumerate([*state.groups.values(), *state.share_groups.values()]):
             if not number % 64:
                 yield ""
             found[state_name(group)] += 1
