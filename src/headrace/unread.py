@@ -11,6 +11,8 @@ class Unread(NamedTuple):
     committed: int | None
     first: int
     end: int
+    unfinished: int | None = None
+    """Of a share group, whose members finish records in any order: how many of those since `committed` are not."""
 
     @property
     def start(self) -> int:
@@ -20,7 +22,8 @@ class Unread(NamedTuple):
     @property
     def records(self) -> int:
         """Never negative: the end may be older than the commit."""
-        return max(0, self.end - self.start)
+        since = max(0, self.end - self.start)
+        return since if self.unfinished is None else min(since, self.unfinished)
 
     @property
     def lost(self) -> int:

@@ -1,4 +1,4 @@
-"""Consumer groups of both protocols: listing them, and their members.
+"""Consumer groups of both protocols: listing them (share groups too, if wanted), and their members.
 
 Asked through `link/`: librdkafka reports neither epochs nor the states of the newer protocol.
 """
@@ -27,7 +27,7 @@ _NOT_ONE_OF_THESE = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION
 @dataclass(frozen=True, slots=True)
 class Listing:
     group: str
-    type: str  # Classic or Consumer
+    type: str  # Classic, Consumer or Share
     state: str
 
 
@@ -57,8 +57,10 @@ class Description:
     """It only commits offsets: its consumers assign partitions to themselves and never join."""
 
 
-def listings(session: Session, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[Listing]:
-    """Groups of consumers, sorted by name."""
+def listings(
+    session: Session, states: Sequence[str] = (), types: Sequence[str] = (), *, with_share: bool = False
+) -> list[Listing]:
+    """Groups of consumers, sorted by name; share groups only where they are asked for."""
     found = []
     for node in session.nodes:
         answer = session.call(ListGroupsRequest(list(states), list(types)), node.id)
@@ -66,7 +68,8 @@ def listings(session: Session, states: Sequence[str] = (), types: Sequence[str] 
         for group in answer.groups:
             # A group without a protocol type only commits offsets; other types are no consumers.
             kind = group.group_type.capitalize() or "Classic"
-            if group.protocol_type in ("", "consumer") and kind in TYPES:
+            is_share = with_share and group.protocol_type == "share"
+            if is_share or (group.protocol_type in ("", "consumer") and kind in TYPES):
                 found.append(Listing(group.group_id, kind, group.group_state or "Unknown"))
     # Brokers too old to filter send everything.
     found = [g for g in found if (not states or g.state in states) and (not types or g.type in types)]

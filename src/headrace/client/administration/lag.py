@@ -37,6 +37,8 @@ class Position:
     leader_epoch: int | None
     end: int | BrokerError
     """The offset the next record will get, or why it is not known: the partition has no leader, or is gone."""
+    unfinished: int | None = None
+    """Of a share group: records from `committed` on that no member has finished, where the broker says."""
 
     @property
     def lag(self) -> int | None:
