@@ -42,6 +42,7 @@ from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
 from headrace.server.log.moves import DiskMoves
 from headrace.server.logins import LoginOffers, Logins
+from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind, bind_metrics
@@ -60,6 +61,7 @@ from headrace.server.security.choosing import authorizer_of
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.principal_builder import principal_builder
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
+from headrace.server.share.attach import attach_sharing
 from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
@@ -311,7 +313,21 @@ class Node:
     ) -> None:
         undo = self._undo
         turn = Turn()
-        self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk, turn)
+        auto_topic_creation = AutoTopicCreation(self.cluster, self.clock)
+        sharing = attach_sharing(
+            self.config,
+            self.clock,
+            self.cluster,
+            self.replicas,
+            self.peers,
+            auto_topic_creation,
+            self._disk,
+            turn,
+        )
+        undo.callback(sharing.close)
+        self.groups = attach_groups(
+            self.config, self.clock, self.cluster, self.replicas, self._disk, turn, sharing.keeper
+        )
         undo.callback(self.groups.close)
         producer_ids = ProducerIds(self.cluster)
         self.transactions = attach_transactions(
@@ -325,6 +341,11 @@ class Node:
             turn,
         )
         undo.callback(self.transactions.coordinator.close)
+        mirrors = Mirrors(
+            self.cluster, self.replicas, self.groups, self.peers, auto_topic_creation, self.clock
+        )
+        mirrors.start()
+        undo.push_async_callback(mirrors.stop)
         telemetry = Telemetry(self.clock)
         telemetry.follow(self.cluster)
         undo.callback(telemetry.close)
@@ -334,7 +355,7 @@ class Node:
             self._disk,
             self.cluster,
             self.peers,
-            AutoTopicCreation(self.cluster, self.clock),
+            auto_topic_creation,
             self.logs,
             self.replicas,
             FetchSessions(self.config.integer("max.incremental.fetch.session.cache.slots"), self.clock),
@@ -342,9 +363,11 @@ class Node:
             self.groups,
             self.transactions,
             self.moves,
+            sharing,
             turn,
             ClientQuotas(self.config, self.clock),
             telemetry,
+            mirrors,
             authorizer,
             tls=self.tls,
         )

@@ -34,6 +34,7 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "replication.quota.window.num",
         "replication.quota.window.size.seconds",
     ),
+    "share groups have one assignor": ("group.share.assignors",),
     NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
     "the Kerberos library renews tickets from the keytab by itself": (
         "sasl.kerberos.kinit.cmd",

@@ -27,7 +27,7 @@ _MOVES = "has no effect: as many replicas move between directories at once as th
 _OAUTH = "has no effect: Headrace reads and fetches OAuth tokens in one way, which this does not change"
 _MIGRATION = "has no effect: there is nothing to migrate between ZooKeeper and KRaft here"
 _FORMAT = "was removed in Kafka 4.0: record batches are always stored in format v2"
-_SHARE = "has no effect: share groups are not offered"
+_AT_ONCE = "has no effect: the assignment of a share group is worked out at once, on the event loop"
 _STREAMS = "has no effect: the streams group protocol is not offered"
 
 _REMARKS: Mapping[str, str] = {
@@ -99,6 +99,11 @@ _REMARKS: Mapping[str, str] = {
     "fetch.purgatory.purge.interval.requests": _PURGATORY,
     "producer.purgatory.purge.interval.requests": _PURGATORY,
     "share.fetch.purgatory.purge.interval.requests": _PURGATORY,
+    "share.coordinator.threads": _ONE_LOOP,
+    "share.coordinator.append.linger.ms": "has no effect: what arrives in one turn of the loop is appended together",
+    "share.coordinator.load.buffer.size": "has no effect: a coordinator loads its partition in pieces of 1 MiB",
+    "share.coordinator.cached.buffer.max.bytes": "has no effect: no buffer is kept for reuse",
+    "group.share.persister.class.name": _PLUGIN,
     "alter.config.policy.class.name": _PLUGIN,
     "create.topic.policy.class.name": _PLUGIN,
     "client.quota.callback.class": _PLUGIN,
@@ -142,8 +147,10 @@ _PREFIX_REMARKS: Mapping[str, str] = {
     "alter.log.dirs.replication.quota.": _MOVES,
     "sasl.oauthbearer.": _OAUTH,
     "sasl.login.": _OAUTH,
-    "group.share.": _SHARE,
-    "share.coordinator.": _SHARE,
+    "group.share.assignment.": _AT_ONCE,
+    "group.share.assignor.": _AT_ONCE,
+    "group.share.min.assignment.": _AT_ONCE,
+    "group.share.max.assignment.": _AT_ONCE,
     "group.streams.": _STREAMS,
     "confluent.": "belongs to another vendor's server and has no effect here",
 }
