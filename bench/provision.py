@@ -113,6 +113,17 @@ def need_kafka(version: str = KAFKA_VERSION) -> str:
     return f"{libraries}/*"
 
 
+def need_client_jar(version: str) -> Path:
+    """Kafka's client library alone, which may be newer than the newest broker on Maven."""
+    jar = BUILD / f"kafka-clients-{version}.jar"
+    if not jar.exists():
+        need_packages([JAVA, MAVEN])
+        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+        artifact = f"-Dartifact=org.apache.kafka:kafka-clients:{version}"
+        run(["mvn", "-q", "-B", goal, artifact, f"-DoutputDirectory={BUILD}"], limit=900)
+    return jar
+
+
 def need_spark_connector() -> str:
     """The jars of Spark's own Kafka connector from Maven, as spark.jars takes them."""
     libraries = need_jars(HERE / "spark" / "pom.xml", BUILD / "spark" / "libs")

@@ -144,8 +144,9 @@ def root(
 def run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         from headrace import __version__
+        from headrace.compiled import build
 
-        print(f"headrace {__version__}")
+        print(f"headrace {__version__} ({build()})")
         return Exit.OK
     app(args=arguments, prog_name="headrace")
     return Exit.OK

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from headrace.clock import Clock
 from headrace.link.aio import AsyncConnection
+from headrace.server.log.agreement import agreed_end
 from headrace.server.mirror.position import Phase, Position
 from headrace.server.mirror.source import EARLIEST, LATEST, VERSIONS, SourceCluster
 from headrace.server.mirror.throttle import LinkThrottle
-from headrace.server.replica.truncation import agreed_end
 from headrace.wire.batch import iterate_batches
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.fetch import (
