@@ -160,6 +160,8 @@ def test_a_line_of_20_mbit_and_100_ms_with_stalls_and_cuts_is_used_to_four_fifth
                 line.cut()
         seconds = time.monotonic() - began
         used = (copied() - before) / rate / seconds
-        print(f"{used:.1%} of the line was of use; it carried {(line.carried - carried) / rate / seconds:.1%}")
+        print(
+            f"{used:.1%} of the line was of use; it carried {(line.carried - carried) / rate / seconds:.1%}"
+        )
         assert copied() < 130 * 10 * RECORD, "there was not enough to copy"
         assert used >= 0.8
