@@ -41,9 +41,10 @@ from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
 from headrace.server.logins import Logins
+from headrace.server.machine import Machine
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
-from headrace.server.net.binding import BindError, bind, bind_metrics
+from headrace.server.net.binding import BindError, bind_metrics
 from headrace.server.net.request_times import RequestStatistics
 from headrace.server.quotas.addresses import AddressRates
 from headrace.server.quotas.client_quotas import ClientQuotas, client_window
@@ -84,6 +85,7 @@ class Node:
         authorizer: Authorizer | None = None,
         dispatcher: Callable[[Engines], Dispatcher] = Dispatcher,
         removes_strays: bool = True,
+        machine: Machine | None = None,
     ) -> None:
         """`removes_strays` is off while topics are adopted: their logs are not in the metadata yet."""
         self.config = config
@@ -92,7 +94,8 @@ class Node:
         self._given_authorizer = authorizer
         self._dispatcher = dispatcher
         self._removes_strays = removes_strays
-        self._disk = DiskThreads(config.integer("num.io.threads"))
+        self._machine = machine or Machine()
+        self._disk = DiskThreads(config.integer("num.io.threads"), self._machine.threads)
         self._undo = contextlib.AsyncExitStack()
         """Ends what was started, newest first. A step that fails does not keep the others from running."""
         self.addresses: dict[str, tuple[str, int]] = {}
@@ -147,6 +150,7 @@ class Node:
             self.clock,
             lambda _, new, __: self.replicas.apply(new),
             self._call_broker,
+            self._machine.open_store,
         )
         undo.push_async_callback(self.cluster.stop)
         confirm_identity(self.logs, identity, self.cluster.image.cluster_id, self.cluster.broker_epoch)
@@ -234,6 +238,7 @@ class Node:
             environment=environment,
             config_for=lambda topic: defaults,
             recovery_threads=config.integer("num.recovery.threads.per.data.dir"),
+            threads=self._machine.threads,
         )
         try:
             logs.open()
@@ -334,7 +339,7 @@ class Node:
         self.acceptors = Acceptors(
             dispatcher, limits(config), self.admission, self.clock, self._disk, self.requests
         )
-        self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config))
+        self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config), self._machine.compact)
         follow_settings(self.cluster, self.config, self._configure)
         self._background = asyncio.gather(
             self.maintenance.run(), self.cleaner.run(), self.tls.watch(self.clock, self._disk)
@@ -425,7 +430,7 @@ class Node:
             await self._background
 
     def _bind(self) -> list[tuple[Listener, socket.socket]]:
-        sockets = bind(self.config)
+        sockets = self._machine.bind(self.config)
         for listener, bound in sockets:
             host, port = bound.getsockname()[:2]
             self.addresses[listener.name] = (host, port)

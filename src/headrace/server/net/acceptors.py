@@ -71,7 +71,7 @@ class Acceptors:
         self.disk = disk
         self.dispatcher = dispatcher
         self.budget = BufferBudget(limits.buffer_bytes, clock)
-        self.fairness = Fairness()
+        self.fairness = Fairness(clock.monotonic)
         self.requests = RequestStatistics(clock.monotonic) if requests is None else requests
         self.pieces = Pieces()
         self.refusals = Refusals(clock.monotonic)
