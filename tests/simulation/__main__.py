@@ -16,10 +16,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="how many seeds to run (20)")
     parser.add_argument("--first", type=int, default=1, help="the first of them (1)")
-    parser.add_argument("--minutes", type=float, default=60.0, help="begin no seed after so many minutes (60)")
-    parser.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="seeds that run at once (all cores)")
-    parser.add_argument("--no-shrink", action="store_true", help="do not look for the shortest schedule that fails")
-    parser.add_argument("--replay", type=int, metavar="SEED", help="run one seed in this process and print its trace")
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, help="begin no seed after so many minutes (60)"
+    )
+    parser.add_argument(
+        "--cores", type=int, default=os.cpu_count() or 1, help="seeds that run at once (all cores)"
+    )
+    parser.add_argument(
+        "--no-shrink", action="store_true", help="do not look for the shortest schedule that fails"
+    )
+    parser.add_argument(
+        "--replay", type=int, metavar="SEED", help="run one seed in this process and print its trace"
+    )
     parser.add_argument("--only", metavar="N,N", help="with --replay: leave in only these faults")
     options = parser.parse_args()
     if options.replay is not None:

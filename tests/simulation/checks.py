@@ -55,7 +55,9 @@ def read_replica(broker: Broker, place: Place) -> Replica | None:
                 replica.problems.append(f"{name} at {position}: {error}")
                 continue
             if replica.batches and header.base_offset < replica.end:
-                replica.problems.append(f"{name} at {position}: offset {header.base_offset} after {replica.end}")
+                replica.problems.append(
+                    f"{name} at {position}: offset {header.base_offset} after {replica.end}"
+                )
             replica.end = header.next_offset
             replica.batches[header.base_offset] = batch
             if header.is_control:
@@ -220,13 +222,17 @@ def transactions_whole(history: History, truth: dict[Place, Replica]) -> Iterato
     last_committed: dict[Place, tuple[float, int, str]] = {}
     for transaction in sorted(history.transactions, key=lambda each: each.ended or 1e9):
         name = f"{transaction.worker} {transaction.number}"
-        found = [value in visible[place] for place, written in transaction.written.items() for _, value in written]
+        found = [
+            value in visible[place] for place, written in transaction.written.items() for _, value in written
+        ]
         if transaction.outcome == "committed" and not all(found):
             torn.append(f"{name} was committed and {found.count(False)} of {len(found)} records are missing")
         elif transaction.outcome == "aborted" and any(found):
             torn.append(f"{name} was aborted and {found.count(True)} of {len(found)} records are there")
         elif any(found) and not all(found):
-            torn.append(f"{name} ({transaction.outcome}): {found.count(True)} of {len(found)} records are there")
+            torn.append(
+                f"{name} ({transaction.outcome}): {found.count(True)} of {len(found)} records are there"
+            )
     # What was committed before another transaction began lies before it.
     for place in visible:
         rows = [

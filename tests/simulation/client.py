@@ -1,5 +1,4 @@
-"""A small client: connections to brokers, who leads what, who coordinates what. Each call is one request; retrying is the caller's.
-"""
+"""A small client: connections to brokers, who leads what, who coordinates what. Each call is one request; retrying is the caller's."""
 
 from __future__ import annotations
 
@@ -113,7 +112,9 @@ class Client:
             for partition in topic.partitions:
                 if topic.name is not None:
                     place = topic.name, partition.partition_index
-                    if partition.leader_epoch >= self.epochs.get(place, -1):  # Old news from a broker that lags.
+                    if partition.leader_epoch >= self.epochs.get(
+                        place, -1
+                    ):  # Old news from a broker that lags.
                         self._leaders[place] = partition.leader_id
                         self.epochs[place] = partition.leader_epoch
 

@@ -76,7 +76,6 @@ class Directory:
         self.durable: dict[str, Inode | Directory] = {}
         self.pending: list[dict[str, Inode | Directory | None]] = []
 
-
     def put(self, changes: dict[str, Inode | Directory | None]) -> None:
         """One change, all or nothing: a name made, removed or renamed."""
         _apply(self.entries, changes)
@@ -88,9 +87,7 @@ class Directory:
         self.pending.clear()
 
 
-def _apply(
-    entries: dict[str, Inode | Directory], changes: dict[str, Inode | Directory | None]
-) -> None:
+def _apply(entries: dict[str, Inode | Directory], changes: dict[str, Inode | Directory | None]) -> None:
     for name, node in changes.items():
         if node is None:
             entries.pop(name, None)

@@ -263,14 +263,18 @@ def isolate_from_brokers(scene: Scene) -> Mend:
     """It keeps its clients and ZooKeeper."""
     broker = scene.leader()
     names = [other.host.name for other in scene.others(broker)]
-    return _cut(scene, *((broker.host.name, name) for name in names), *((name, broker.host.name) for name in names))
+    return _cut(
+        scene, *((broker.host.name, name) for name in names), *((name, broker.host.name) for name in names)
+    )
 
 
 @fault
 def keep_only_clients(scene: Scene) -> Mend:
     broker = scene.leader()
     names = [other.host.name for other in scene.others(broker)] + [ZOOKEEPER]
-    return _cut(scene, *((broker.host.name, name) for name in names), *((name, broker.host.name) for name in names))
+    return _cut(
+        scene, *((broker.host.name, name) for name in names), *((name, broker.host.name) for name in names)
+    )
 
 
 @fault
@@ -278,7 +282,9 @@ def isolate(scene: Scene) -> Mend:
     broker = scene.any()
     names = [other.host.name for other in scene.others(broker)]
     names += [ZOOKEEPER, *(host.name for host in scene.cluster.client_hosts)]
-    return _cut(scene, *((broker.host.name, name) for name in names), *((name, broker.host.name) for name in names))
+    return _cut(
+        scene, *((broker.host.name, name) for name in names), *((name, broker.host.name) for name in names)
+    )
 
 
 @fault

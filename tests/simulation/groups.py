@@ -208,9 +208,7 @@ class ClassicMember(Member):
                 member,
                 b"\0\0"
                 + bytes(
-                    encode(
-                        ConsumerProtocolAssignment([TopicPartition(*each) for each in topics.items()]), 0
-                    )
+                    encode(ConsumerProtocolAssignment([TopicPartition(*each) for each in topics.items()]), 0)
                 ),
             )
             for member, topics in shares.items()

@@ -86,8 +86,11 @@ class SimulatedTransport(asyncio.Transport):
         """Bytes written and not read by the peer."""
         self._high = HIGH
         self._paused = False
-        self._arrives = 0.0
-        """When what was sent last arrives: nothing overtakes it."""
+        self.sent = 0
+        self.arrived = 0
+        """How many pieces were sent, and how many of them have arrived in their turn."""
+        self.early: dict[int, bytes | BaseException | None] = {}
+        """Pieces that overtook others, by number."""
         self._read_due = False
         self.silent = False
         """Its host lost its power, or its peer's did."""
@@ -216,7 +219,7 @@ class Network:
         self.cuts: set[tuple[str, str]] = set()
         """Directions in which nothing arrives, by the names of hosts."""
         self.delays: dict[tuple[str, str], float] = {}
-        self._waiting: list[tuple[SimulatedTransport, bytes | BaseException | None]] = []
+        self._waiting: list[tuple[SimulatedTransport, int, bytes | BaseException | None]] = []
         self._transports: dict[int, SimulatedTransport] = {}
         self._ports = itertools.count(40_000)
 
@@ -282,24 +285,27 @@ class Network:
         self._send(end, what)
 
     def _send(self, end: SimulatedTransport, what: bytes | BaseException | None) -> None:
-        source, target = end.process.host, end.peer.process.host
-        now = self.world.now
-        arrives = max(now + self._delay(source, target), end._arrives + 1e-9)
-        end._arrives = arrives
-        self.world.after(arrives - now, self._arrive, end, what)
+        end.sent += 1
+        self._send_piece(end, end.sent, what)
 
-    def _arrive(self, end: SimulatedTransport, what: bytes | BaseException | None) -> None:
+    def _send_piece(self, end: SimulatedTransport, number: int, what: bytes | BaseException | None) -> None:
+        delay = self._delay(end.process.host, end.peer.process.host)
+        self.world.after(delay, self._arrive, end, number, what)
+
+    def _arrive(self, end: SimulatedTransport, number: int, what: bytes | BaseException | None) -> None:
+        """Whatever overtook another piece of its connection waits for it."""
         target = end.peer
         if end.silent or target.silent:
             return
-        if self.cuts and (
-            not self.whole(end.process.host, target.process.host)
-            or any(waiting is end for waiting, _ in self._waiting)
-        ):
-            self._waiting.append((end, what))
+        if self.cuts and not self.whole(end.process.host, target.process.host):
+            self._waiting.append((end, number, what))
             return
-        self._trace(end, what)
-        target.deliver(what)
+        end.early[number] = what
+        while end.arrived + 1 in end.early:
+            end.arrived += 1
+            piece = end.early.pop(end.arrived)
+            self._trace(end, piece)
+            target.deliver(piece)
 
     def _trace(self, end: SimulatedTransport, what: bytes | BaseException | None) -> None:
         size = f"{len(what)} bytes" if isinstance(what, bytes) else "closed" if what is None else "reset"
@@ -324,11 +330,11 @@ class Network:
         """These directions, or all."""
         self.cuts -= set(directions) if directions else set(self.cuts)
         waiting, self._waiting = self._waiting, []
-        for end, what in waiting:
-            if not self.whole(end.process.host, end.peer.process.host):
-                self._waiting.append((end, what))
+        for end, number, what in waiting:
+            if self.whole(end.process.host, end.peer.process.host):
+                self._send_piece(end, number, what)
             else:
-                self._send(end, what)
+                self._waiting.append((end, number, what))
 
     def reset(self, first: Host, second: Host) -> None:
         """Connections between two hosts break."""

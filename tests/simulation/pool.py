@@ -31,7 +31,9 @@ class _Child:
     data: bytearray
 
 
-def run_jobs(jobs: Iterable[Job], cores: int, go_on: Callable[[], bool] = lambda: True) -> Iterator[tuple[Job, Verdict]]:
+def run_jobs(
+    jobs: Iterable[Job], cores: int, go_on: Callable[[], bool] = lambda: True
+) -> Iterator[tuple[Job, Verdict]]:
     """Verdicts as they come in; no further job is begun once `go_on` is false."""
     waiting = iter(jobs)
     running: dict[int, _Child] = {}
@@ -87,4 +89,6 @@ def _verdict(child: _Child) -> Verdict:
     if child.data:
         verdict: Verdict = pickle.loads(child.data)
         return verdict
-    return Verdict(child.job.seed, ["the simulator itself died, or did not end"], 0, 0.0, 0.0, 0, 0, 0, [], [])
+    return Verdict(
+        child.job.seed, ["the simulator itself died, or did not end"], 0, 0.0, 0.0, 0, 0, 0, [], []
+    )

@@ -44,7 +44,9 @@ class Host:
         return 1000.0 + self._read + (self.world.now - self._since) * self.pace
 
     def now_ms(self) -> int:
-        return int(BEGINNING_MS + self._skew_ms + (self._read + (self.world.now - self._since) * self.pace) * 1000)
+        return int(
+            BEGINNING_MS + self._skew_ms + (self._read + (self.world.now - self._since) * self.pace) * 1000
+        )
 
     def drift(self, pace: float) -> None:
         """Timers that run already keep the old pace."""

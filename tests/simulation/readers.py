@@ -31,7 +31,9 @@ async def list_offset(client: Client, place: Place, timestamp: int, isolation: i
     return found.offset
 
 
-def records_of(reply: PartitionData, offset: int, committed_only: bool) -> tuple[list[tuple[int, bytes | None, bytes | None]], int]:
+def records_of(
+    reply: PartitionData, offset: int, committed_only: bool
+) -> tuple[list[tuple[int, bytes | None, bytes | None]], int]:
     """The records from `offset` on, as (offset, key, value), and where to go on."""
     aborted = sorted(reply.aborted_transactions or (), key=lambda each: each.first_offset)
     open_aborted: set[int] = set()

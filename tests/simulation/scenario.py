@@ -150,9 +150,7 @@ class Scenario:
     def _brokers(self) -> list[checks.Broker]:
         return list(self.cluster.brokers.values())
 
-    async def _until(
-        self, what: str, condition: Callable[[], bool] | Callable[[], Awaitable[bool]]
-    ) -> None:
+    async def _until(self, what: str, condition: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:
         deadline = self.world.now + PATIENCE
         while True:
             holds = condition()
@@ -196,7 +194,9 @@ class Scenario:
         for number in range(2):
             client = self._client(f"copier-{number}")
             client.process.start(
-                Copier(client, history, f"copy-{number % 2}", (LEDGER, number % 2), (COPIES, number % 2)).run()
+                Copier(
+                    client, history, f"copy-{number % 2}", (LEDGER, number % 2), (COPIES, number % 2)
+                ).run()
             )
         rival = self._client("copier-rival")
         rival.process.start(Copier(rival, history, "copy-0", (LEDGER, 0), (COPIES, 0)).run())

@@ -29,7 +29,9 @@ def produce_request(
     place: Place, batch: bytes | bytearray, transactional_id: str | None = None
 ) -> ProduceRequest:
     data = PartitionProduceData(index=place[1], records=bytes(batch))
-    return ProduceRequest(transactional_id, -1, 4000, [TopicProduceData(name=place[0], partition_data=[data])])
+    return ProduceRequest(
+        transactional_id, -1, 4000, [TopicProduceData(name=place[0], partition_data=[data])]
+    )
 
 
 async def produce(
@@ -128,9 +130,7 @@ class Lane:
             if not several:
                 await self._client.sleep(PATIENCE)
 
-    async def _try(
-        self, producer: tuple[int, int], sending: list[Waiting]
-    ) -> Sequence[int | Away | Refused]:
+    async def _try(self, producer: tuple[int, int], sending: list[Waiting]) -> Sequence[int | Away | Refused]:
         """Send batches in their order on one connection."""
         client = self._client
         try:
@@ -172,7 +172,9 @@ class Lane:
         for number, (key, value) in enumerate(records):
             told = history.acknowledged[self._place].setdefault(offset + number, value)
             if told != value:
-                world.trouble(f"{self._place} offset {offset + number} was acknowledged for {told!r} and {value!r}")
+                world.trouble(
+                    f"{self._place} offset {offset + number} was acknowledged for {told!r} and {value!r}"
+                )
             if key is not None:
                 history.keyed[self._place][key].append(value)
 
