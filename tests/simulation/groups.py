@@ -124,7 +124,7 @@ class Member:
                     key = self.group, place
                     self.history.committed[key] = max(self.history.committed.get(key, -1), positions[place])
         check(refused)
-        self.history.last_success[self.client.name] = self.client.world.now
+        self.history.last_success[self.group] = self.client.world.now
 
     def elsewhere(self, error: Refused) -> bool:
         if error.code in _ELSEWHERE:

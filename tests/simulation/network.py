@@ -80,7 +80,7 @@ class SimulatedTransport(asyncio.Transport):
         self._lost = False
         self._reading = True
         self._inbox: deque[bytes] = deque()
-        self._ended: BaseException | None | bool = False
+        self._ended: BaseException | bool | None = False
         """How the peer ended the connection, once everything it sent was read; False while it has not."""
         self._underway = 0
         """Bytes written and not read by the peer."""
@@ -239,7 +239,9 @@ class Network:
         self, process: Process, host: str, port: int, factory: Callable[[], asyncio.BaseProtocol]
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         there, here = self.hosts[host], process.host
-        while not (there.up and self.whole(here, there) and self.whole(there, here)):
+        while not (  # noqa: ASYNC110
+            there.up and self.whole(here, there) and self.whole(there, here)
+        ):
             await asyncio.sleep(0.05 + 0.05 * self.random.random())  # SYN after SYN
         await asyncio.sleep(self._delay(here, there) + self._delay(there, here))
         server = self.servers.get((host, port))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from tests.simulation.scenario import Verdict, simulate
+from tests.simulation.scenario import FULL, Storm, Verdict, simulate
 
 PATIENCE = 180.0
 """Seconds of real time after which a run counts as hanging."""
@@ -21,6 +21,7 @@ class Job:
     seed: int
     kept: tuple[int, ...] | None = None
     """The faults to leave in; None for all."""
+    storm: Storm = FULL
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ def _start(job: Job) -> tuple[_Child, int]:
         code = 1
         try:
             os.close(readable)
-            verdict = simulate(job.seed, kept=job.kept)
+            verdict = simulate(job.seed, kept=job.kept, storm=job.storm)
             with os.fdopen(writable, "wb") as pipe:
                 pickle.dump(verdict, pipe)
             code = 0

@@ -23,13 +23,23 @@ from tests.simulation.transactions import Copier, Transactor
 from tests.simulation.world import World
 from tests.simulation.writers import Lane, init_producer
 
-FAULTS = 24
-CALM_BEGIN, STORM_END = 1.0, 50.0
+CALM_BEGIN = 1.0
 PATIENCE = 40.0
 """How long a healed cluster may take until everything works again."""
 
 LEDGER, TRANSFERS, KEYED, COPIES = "ledger", "transfers", "keyed", "copies"
 TOPICS = {LEDGER: 10, TRANSFERS: 5, KEYED: 3, COPIES: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """How long things go wrong, in virtual seconds, and how many do."""
+
+    seconds: float = 50.0
+    faults: int = 24
+
+
+FULL, BRIEF = Storm(), Storm(14.0, 8)
 
 
 @dataclass(slots=True)
@@ -49,10 +59,15 @@ class Verdict:
 
 class Scenario:
     def __init__(
-        self, seed: int, show: Callable[[str], None] | None = None, kept: Sequence[int] | None = None
+        self,
+        seed: int,
+        show: Callable[[str], None] | None = None,
+        kept: Sequence[int] | None = None,
+        storm: Storm = FULL,
     ) -> None:
         """`kept` are the numbers of the faults to leave in; None for all."""
         self.seed = seed
+        self.storm = storm
         self.world = World(seed, show)
         self.cluster = Cluster(self.world)
         self.history = History()
@@ -66,7 +81,7 @@ class Scenario:
         choose = self.world.stream("scenario")
         self.syncs = choose.random() < 0.4
         """Every write is brought to the disk before it is acknowledged."""
-        self.plan = plan(self.world.stream("plan"), CALM_BEGIN, STORM_END, FAULTS)
+        self.plan = plan(self.world.stream("plan"), CALM_BEGIN, storm.seconds, storm.faults)
         if kept is not None:
             self.plan = [each for each in self.plan if each.number in kept]
         self.places: list[Place] = [(name, index) for name, count in TOPICS.items() for index in range(count)]
@@ -130,7 +145,7 @@ class Scenario:
         self.began = self.world.now
         self._start_clients()
         await run_plan(self, self.plan)
-        await asyncio.sleep(max(0.0, self.began + STORM_END - self.world.now))
+        await asyncio.sleep(max(0.0, self.began + self.storm.seconds - self.world.now))
         self._heal()
         healed = self.world.now
         await self._until("all brokers serve", lambda: all(each.ready for each in self._brokers()))
@@ -139,6 +154,11 @@ class Scenario:
             await self._until(
                 f"{name} works again",
                 lambda name=name: self.history.last_success.get(name, 0.0) > healed,  # type: ignore[misc]
+            )
+        for group in ("classic", "modern"):
+            await self._until(
+                f"group {group} commits again",
+                lambda group=group: self.history.last_success.get(group, 0.0) > healed,  # type: ignore[misc]
             )
         self.history.finishing = True
         await asyncio.sleep(4.0)
@@ -301,10 +321,13 @@ def prepare(seed: int) -> None:
 
 
 def simulate(
-    seed: int, show: Callable[[str], None] | None = None, kept: Sequence[int] | None = None
+    seed: int,
+    show: Callable[[str], None] | None = None,
+    kept: Sequence[int] | None = None,
+    storm: Storm = FULL,
 ) -> Verdict:
     prepare(seed)
-    scenario = Scenario(seed, show, kept)
+    scenario = Scenario(seed, show, kept, storm)
     logger = logging.getLogger()
     logger.handlers = [Complaints(scenario.world)]
     logger.setLevel(logging.INFO)

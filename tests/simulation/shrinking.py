@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.simulation.pool import Job, run_jobs
-from tests.simulation.scenario import Verdict
+from tests.simulation.scenario import FULL, Storm, Verdict
 
 MOST_RUNS = 80
 
 
-def shrink(verdict: Verdict, cores: int) -> list[int]:
+def shrink(verdict: Verdict, cores: int, storm: Storm = FULL) -> list[int]:
     """The numbers of the faults that are left."""
     kept = [each.number for each in verdict.plan]
     runs = 0
@@ -17,7 +17,7 @@ def shrink(verdict: Verdict, cores: int) -> list[int]:
         candidates = [kept[:start] + kept[start + size :] for start in range(0, len(kept), size)]
         runs += len(candidates)
         smaller = None
-        for job, found in run_jobs([Job(verdict.seed, tuple(each)) for each in candidates], cores):
+        for job, found in run_jobs([Job(verdict.seed, tuple(each), storm) for each in candidates], cores):
             if found.troubles and (smaller is None or len(job.kept or ()) < len(smaller)):
                 smaller = list(job.kept or ())
         if smaller is not None:
