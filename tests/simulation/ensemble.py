@@ -8,6 +8,7 @@ change.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 NAME = "zookeeper"
 DELAY = 500e-6
+AGAIN = 0.1
+"""What a cut holds up is sent again after so long."""
 
 
 class Ensemble:
@@ -148,7 +151,8 @@ class SimulatedStore:
         """Counts connections: what belongs to an earlier one is void."""
         self._closed = False
         self._heard = 0.0
-        self._arrives = 0.0
+        self._underway: deque[tuple[int, Callable[..., None], tuple[Any, ...]]] = deque()
+        """What the servers sent and the broker has not got, by connection."""
         self._untold: list[tuple[int, Watch]] = []
         """Watches that fired while there was no connection."""
         self._pending: dict[asyncio.Future[Any], None] = {}
@@ -197,7 +201,10 @@ class SimulatedStore:
         return DELAY * (0.3 + self._ensemble.random.expovariate(1.0))
 
     def _serve(self, connection: int, reply: asyncio.Future[Any], work: Callable[[], Any]) -> None:
-        if connection != self._connection or not self._ensemble.reaches(self._process):
+        if connection != self._connection:
+            return
+        if not self._ensemble.reaches(self._process):
+            self._world.after(AGAIN, self._serve, connection, reply, work)
             return
         try:
             if not self._ensemble.alive(self.session_id):
@@ -205,12 +212,24 @@ class SimulatedStore:
             outcome: Any = work()
         except StoreError as error:
             outcome = error
-        self._arrives = max(self._world.now + self._delay(), self._arrives + 1e-9)
-        self._world.after(self._arrives - self._world.now, self._answer, connection, reply, outcome)
+        self._send(self._settle, reply, outcome)
 
-    def _answer(self, connection: int, reply: asyncio.Future[Any], outcome: Any) -> None:
-        if connection == self._connection and not self._process.dead:
-            self._process.loop.call_soon(self._settle, reply, outcome)
+    def _send(self, callback: Callable[..., None], *args: Any) -> None:
+        """To the broker: in order, and after the link is whole."""
+        self._underway.append((self._connection, callback, args))
+        self._world.after(self._delay(), self._arrive)
+
+    def _arrive(self) -> None:
+        connection, callback, args = self._underway[0]
+        if connection == self._connection and not self._ensemble.reaches(self._process):
+            self._world.after(AGAIN, self._arrive)
+            return
+        self._underway.popleft()
+        if connection == self._connection:
+            if not self._process.dead:
+                self._process.loop.call_soon(callback, *args)
+        elif callback == self._tell:
+            self.tell(*args)  # The new connection hears of it; replies are lost with the old one.
 
     def _settle(self, reply: asyncio.Future[Any], outcome: Any) -> None:
         if reply.done():
@@ -224,17 +243,14 @@ class SimulatedStore:
         """A watch has fired."""
         if session != self.session_id or self._process.dead:
             return
-        if not self._connected or not self._ensemble.reaches(self._process):
+        if not self._connected:
             self._untold.append((session, watch))
             return
-        self._arrives = max(self._world.now + self._delay(), self._arrives + 1e-9)
-        self._world.after(self._arrives - self._world.now, self._tell, self._connection, session, watch)
+        self._send(self._tell, session, watch)
 
-    def _tell(self, connection: int, session: int, watch: Watch) -> None:
-        if connection != self._connection:
-            self._untold.append((session, watch))
-        elif not self._process.dead:
-            self._process.loop.call_soon(watch)
+    def _tell(self, session: int, watch: Watch) -> None:
+        if session == self.session_id:
+            watch()
 
     # The session
 

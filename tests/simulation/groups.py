@@ -266,7 +266,8 @@ class ConsumerMember(Member):
 
     async def _life(self, seconds: float) -> None:
         self.generation = 0
-        self._held = set()
+        self._held: dict[Place, float] = {}
+        """What it owns, and the latest heartbeat known to have left it with it."""
         self.reader.positions = {}
         names: dict[uuid.UUID, str] = {}
         until = self.client.world.now + seconds
@@ -357,16 +358,14 @@ class ConsumerMember(Member):
                 self.reader.positions.pop(place, None)
 
     def _claim(self, owned: list[Place], sent: float) -> None:
-        """A heartbeat sent after another member was given a partition must not leave it with this one."""
-        claims = self.history.claims
+        """Between two heartbeats that left a partition with this member, no heartbeat of another can have been given it."""
+        now, claims = self.client.world.now, self.history.claims
         for place in owned:
-            member, since = claims.get((self.group, place), ("", 0.0))
-            if member != self.member_id:
-                if place in self._held and since < sent:
-                    self.client.world.trouble(
-                        f"{self.group}: {place} is with {self.member_id} and, since {since:.3f}, with {member}"
-                    )
-                claims[self.group, place] = self.member_id, self.client.world.now
-        self._held = set(owned)
-
-    _held: frozenset[Place] | set[Place] = frozenset()
+            member, since, until = claims.get((self.group, place), ("", 0.0, 0.0))
+            if member not in ("", self.member_id) and self._held.get(place, now) < since and until < sent:
+                self.client.world.trouble(
+                    f"{self.group}: {place} is with {self.member_id} and was, at {until:.3f}, with {member}"
+                )
+            if since < sent:
+                claims[self.group, place] = self.member_id, sent, now
+        self._held = {place: max(sent, self._held.get(place, 0.0)) for place in owned}

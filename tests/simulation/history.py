@@ -48,5 +48,5 @@ class History:
     """Up to where records were deleted on request, or were about to be."""
     last_success: dict[str, float] = field(default_factory=dict)
     """By client: when something last worked."""
-    claims: dict[tuple[str, Place], tuple[str, float]] = field(default_factory=dict)
-    """By group and partition of a KIP-848 group: who was given it last, and when."""
+    claims: dict[tuple[str, Place], tuple[str, float, float]] = field(default_factory=dict)
+    """By group and partition of a KIP-848 group: who was given it last, when it asked, and when it heard."""
