@@ -7,7 +7,7 @@ ARGS ?=
 # Trust what the machine trusts: a company's own certificates are in its store, not in uv.
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup servers run test long lint types bench interop faults example docs lock clean
+.PHONY: help setup servers run test long lint types bench interop faults simulate example docs lock clean
 
 help:
 	@echo "make run      start one broker on 127.0.0.1:9092, data under ./data"
@@ -18,6 +18,7 @@ help:
 	@echo "make docs     the documentation as a site, in build/site"
 	@echo "make bench    Headrace beside Apache Kafka and others (ONLY=<part> for one part)"
 	@echo "make interop  clients and tools of other languages against Headrace"
+	@echo "make simulate a cluster in one process, replayed from a seed (ARGS=\"--seeds 100 --minutes 10\", --help)"
 	@echo "make faults   a cluster under load, broken on purpose and judged (ARGS=\"--seed 7 --minutes 3 --only kill,partition\")"
 
 $(BIN)/uv:
@@ -81,6 +82,10 @@ bench: setup
 # ARGS="--seed 7 --minutes 3 --only kill,partition --zookeepers 3" (docs/cluster.md)
 faults: setup
 	@$(BIN)/python -m faults $(ARGS)
+
+# ARGS="--seeds 1000 --minutes 60", ARGS="--replay 7" (docs/reliability.md)
+simulate: setup
+	@$(BIN)/python -m tests.simulation --record $(ARGS)
 
 # The site, in build/site, with every link checked; its tools have an environment of their own.
 docs: $(VENV)/.docs

@@ -8,6 +8,7 @@ import sys
 import time
 
 from tests.simulation.pool import Job, run_jobs
+from tests.simulation.record import note_run
 from tests.simulation.scenario import BRIEF, FULL, Verdict, simulate
 from tests.simulation.shrinking import shrink
 
@@ -29,6 +30,7 @@ def main() -> int:
         "--replay", type=int, metavar="SEED", help="run one seed in this process and print its trace"
     )
     parser.add_argument("--only", metavar="N,N", help="with --replay: leave in only these faults")
+    parser.add_argument("--record", action="store_true", help="add the run to tests/simulation/runs.jsonl")
     parser.add_argument("--brief", action="store_true", help="short storms, as in make test")
     parser.add_argument("--first-failure", action="store_true", help="stop at the first seed that fails")
     options = parser.parse_args()
@@ -61,6 +63,8 @@ def campaign(options: argparse.Namespace) -> int:
         report(verdict, kept, options.brief)
     seconds = time.monotonic() - began
     if verdicts:
+        if options.record:
+            note_run(verdicts, seconds, options.cores)
         print(
             f"{len(verdicts)} seeds in {seconds:.0f} s on {options.cores} cores: {len(failed)} failed; "
             f"{sum(each.seconds for each in verdicts) / 3600:.2f} hours of virtual time, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -219,7 +218,6 @@ def transactions_whole(history: History, truth: dict[Place, Replica]) -> Iterato
         }
         for place, replica in truth.items()
     }
-    last_committed: dict[Place, tuple[float, int, str]] = {}
     for transaction in sorted(history.transactions, key=lambda each: each.ended or 1e9):
         name = f"{transaction.worker} {transaction.number}"
         found = [
@@ -248,7 +246,6 @@ def transactions_whole(history: History, truth: dict[Place, Replica]) -> Iterato
             if transaction.ended and transaction.ended < latest_begin:
                 late.append(f"{transaction.worker} {transaction.number} at {place} offset {offset}")
             latest_begin = max(latest_begin, transaction.began)
-    del last_committed
     yield from _some("transactions are torn", torn)
     yield from _some("transactions lie behind later ones", late)
 
@@ -276,20 +273,19 @@ def copied_once(history: History, truth: dict[Place, Replica]) -> Iterator[str]:
 
 
 def compacted_right(history: History, truth: dict[Place, Replica], compacted: set[Place]) -> Iterator[str]:
+    """Of each key the last acknowledged record is there, or a later one."""
     wrong = []
     for place in compacted:
-        last: dict[tuple[bytes, bytes], int] = {}
-        for _, (key, value) in sorted(truth[place].records.items()):
-            assert key is not None
-            assert value is not None
-            lane, number = value.split(b" ")[:2]
-            last[key, lane] = int(number)
-        by_key: dict[bytes, int] = defaultdict(int)
-        for key, _ in last:
-            by_key[key] += 1
-        for key, values in history.keyed[place].items():
-            if key not in by_key:
-                wrong.append(f"{place}: {key!r} is gone, {values[-1]!r} was acknowledged")
+        last: dict[bytes, tuple[int, bytes | None]] = {}
+        for offset, (key, value) in sorted(truth[place].records.items()):
+            if key is not None:
+                last[key] = offset, value
+        for key, (told, acknowledged) in history.keyed[place].items():
+            offset, value = last.get(key, (-1, None))
+            if offset < told or (offset == told and value != acknowledged):
+                wrong.append(
+                    f"{place}: {key!r} was acknowledged as {acknowledged!r} at {told}, there is {value!r} at {offset}"
+                )
     yield from _some("compaction lost keys", wrong)
 
 

@@ -28,14 +28,11 @@ class History:
     sent: set[bytes] = field(default_factory=set)
     acknowledged: dict[Place, dict[int, bytes]] = field(default_factory=lambda: defaultdict(dict))
     """By offset, what a producer was told is there."""
-    keyed: dict[Place, dict[bytes, list[bytes]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
-    """By key, the values that were acknowledged, in order."""
+    keyed: dict[Place, dict[bytes, tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(dict))
+    """By key, the last record that was acknowledged: offset and value."""
     writes: int = 0
     """Produce requests that were acknowledged."""
     transactions: list[Transaction] = field(default_factory=list)
-    copied: dict[Place, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     read: dict[str, dict[Place, dict[int, bytes]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(dict))
     )

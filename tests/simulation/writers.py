@@ -176,7 +176,8 @@ class Lane:
                     f"{self._place} offset {offset + number} was acknowledged for {told!r} and {value!r}"
                 )
             if key is not None:
-                history.keyed[self._place][key].append(value)
+                known = history.keyed[self._place].get(key, (-1, b""))
+                history.keyed[self._place][key] = max(known, (offset + number, value))
 
     def _refused(self, sequence: int, refused: Away | Refused) -> None:
         """A producer with one id and all its records in order is refused for passing reasons only."""
