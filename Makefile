@@ -7,7 +7,9 @@ ARGS ?=
 # Trust what the machine trusts: a company's own certificates are in its store, not in uv.
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup servers run test long lint types bench interop faults simulate example docs lock clean
+COMPILED := build/compiled/.venv
+
+.PHONY: help setup servers run test long lint types bench interop faults simulate wheel compiled test-compiled example docs lock clean
 
 help:
 	@echo "make run      start one broker on 127.0.0.1:9092, data under ./data"
@@ -19,6 +21,8 @@ help:
 	@echo "make bench    Headrace beside Apache Kafka and others (ONLY=<part> for one part)"
 	@echo "make interop  clients and tools of other languages against Headrace"
 	@echo "make simulate a cluster in one process, replayed from a seed (ARGS=\"--seeds 100 --minutes 10\", --help)"
+	@echo "make wheel    the wheel for every platform and the compiled one for this Python, in dist"
+	@echo "make test-compiled  the tests and the faults on the compiled build (docs/compiled.md)"
 	@echo "make faults   a cluster under load, broken on purpose and judged (ARGS=\"--seed 7 --minutes 3 --only kill,partition\")"
 
 $(BIN)/uv:
@@ -31,9 +35,11 @@ $(VENV)/.base: $(BIN)/uv requirements/base.lock pyproject.toml
 	@$(UV) install -q --no-deps -e .
 	@touch $@
 
+# pyspark is built from source, and uv keeps an unpacked copy of 1.4 GB in its cache for each environment: prune those no longer used.
 $(VENV)/.all: $(BIN)/uv requirements/all.lock pyproject.toml
 	@$(UV) install -q -r requirements/all.lock
 	@$(UV) install -q --no-deps -e .
+	@UV_LOCK_TIMEOUT=10 $(BIN)/uv cache prune -q 2>/dev/null || true
 	@touch $@ $(VENV)/.base
 
 setup: $(VENV)/.all servers
@@ -86,6 +92,27 @@ faults: setup
 # ARGS="--seeds 1000 --minutes 60", ARGS="--replay 7" (docs/reliability.md)
 simulate: setup
 	@$(BIN)/python -m tests.simulation --record $(ARGS)
+
+# Other Pythons: make wheel PYTHONS="3.11 3.12 3.13", versions or paths. mypyc's C files and what was made of them stay in build/mypyc.
+PYTHONS ?= $(BIN)/python
+wheel: $(BIN)/uv
+	@$(BIN)/uv build -q --wheel --out-dir dist .
+	@for python in $(PYTHONS); do \
+		HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/uv build -q --wheel --python $$python --out-dir dist . || exit 1; done
+	@ls dist/*.whl
+
+# The compiled wheel in an environment of its own: `python -m bench.between build/compiled` measures beside it.
+compiled: $(BIN)/uv
+	@rm -rf build/compiled && mkdir -p build/compiled
+	@HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/uv build -q --wheel --python $(BIN)/python --out-dir build/compiled .
+	@$(BIN)/uv venv -q --python $(BIN)/python $(COMPILED)
+	@$(UV) install -q --python $(COMPILED)/bin/python -r requirements/base.lock
+	@$(UV) install -q --python $(COMPILED)/bin/python --no-deps build/compiled/headrace-*.whl
+
+# ARGS are pytest's. The compiled package lies before the sources on the path, of all programs that the tests start, too.
+test-compiled: setup compiled
+	@export PYTHONPATH=$$(echo $(CURDIR)/$(COMPILED)/lib/python3*/site-packages) && \
+		$(BIN)/headrace --version && $(BIN)/pytest -n 3 -m "not long" $(ARGS) && $(BIN)/python -m faults
 
 # The site, in build/site, with every link checked; its tools have an environment of their own.
 docs: $(VENV)/.docs

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from headrace.compiled import COMPILED, build
 from headrace.testing.broker import BrokerThread
 from headrace.testing.topics import create_topic, unique_name
 
@@ -28,6 +29,15 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("headrace")
+
+
+def pytest_collection_modifyitems(items):
+    """On the compiled build (make test-compiled) leave out what can only be tried on the sources."""
+    if build() != COMPILED:
+        return
+    for item in items:
+        for marker in item.iter_markers("sources"):
+            item.add_marker(pytest.mark.skip(reason=f"compiled code calls {marker.args[0]} directly"))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 
-GROUND = ["__init__", "clock", "nearest", "parent", "replacing", "unread"]
+GROUND = ["__init__", "clock", "compiled", "nearest", "parent", "replacing", "unread"]
 
 BROKER = [
     "server/config",
@@ -20,7 +20,9 @@ BROKER = [
     "server/replica",
     "server/coordinator",
     "server/groups",
+    "server/share",
     "server/transactions",
+    "server/mirror",
     "server/net",
     "server/api",
     "server/metrics",

@@ -2,7 +2,6 @@
 off or unanswered fails the part.
 """
 
-import time
 from functools import partial
 
 from bench.rows import Bar, Row, Sample
@@ -28,7 +27,6 @@ def run(session: Session) -> list[Row]:
 
 
 def _connect(clients: int, seconds: int, broker: Running) -> dict[str, Sample]:
-    most = 0.0
     with broker.metered() as usage:
         load = broker.start_load(
             "connections",
@@ -38,11 +36,5 @@ def _connect(clients: int, seconds: int, broker: Running) -> dict[str, Sample]:
             active=clients // 10,
             seconds=seconds,
         )
-        try:
-            while load.running():
-                most = max(most, broker.rss_mb())
-                time.sleep(0.2)
-            load.answer()
-        finally:
-            load.cancel()
+        _, most = load.answer_and_memory()
     return {"connections-rss": Sample(most, usage.cpu_seconds * 10 / seconds, most)}

@@ -4,7 +4,6 @@ Both brokers have the same certificates, listeners and users; the cipher is what
 """
 
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -129,18 +128,11 @@ def _connected(session: Session, running: Mapping[str, Running]) -> list[Row]:
 
 
 def _connect(clients: int, broker: Running) -> dict[str, Sample]:
-    most = 0.0
     with broker.metered() as usage:
         load = broker.start_load(
             "connections", topic="tls-connections", partitions=10, connections=clients, active=2, seconds=3
         )
-        try:
-            while load.running():
-                most = max(most, broker.rss_mb())
-                time.sleep(0.2)
-            answer = load.answer()
-        finally:
-            load.cancel()
+        answer, most = load.answer_and_memory()
     return {
         "tls-connect": Sample(answer["connect_seconds"], usage.cpu_seconds, most),
         "tls-connections-rss": Sample(most, usage.cpu_seconds, most),

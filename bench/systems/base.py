@@ -124,6 +124,17 @@ class Load:
             )
         return answer
 
+    def answer_and_memory(self) -> tuple[Answer, float]:
+        """Its figures at its end, and the most memory that the system had meanwhile, in MB."""
+        most = 0.0
+        try:
+            while self.running():
+                most = max(most, self._running.rss_mb())
+                time.sleep(0.2)
+            return self.answer(), most
+        finally:
+            self.cancel()
+
     def cancel(self) -> None:
         if self.running():
             self._process.kill()

@@ -145,6 +145,8 @@ _MORE_SETTINGS = {
     "listener.name.sasl_ssl.plain.sasl.jaas.config": (
         f'{_MODULES}.plain.PlainLoginModule required user_{PLAIN_USER}="{PASSWORD}";'
     ),
+    # The sessions of PLAIN end while its clients are at work.
+    "listener.name.sasl_ssl.plain.connections.max.reauth.ms": "3000",
     "delegation.token.secret.key": "the same on all three brokers",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",

@@ -158,6 +158,23 @@ def test_quotas_are_set_described_applied_and_removed(cluster: SecuredCluster) -
     assert "byte_rate" not in cluster.tool(CONFIGS, "--describe", *ada)
 
 
+def test_a_java_client_logs_in_again_before_its_session_ends(cluster: SecuredCluster) -> None:
+    cluster.create("shared-sessions")
+    slowly = ("--num-records", "200", "--throughput", "20", "--record-size", "100", "--print-metrics")
+    said = cluster.tool(
+        "ProducerPerformance", "--topic", "shared-sessions", *slowly, login=Login(PLAIN_USER, "PLAIN")
+    )
+
+    def metric(name: str) -> float:
+        (value,) = re.findall(rf"producer-metrics:{name}:\S* *: *([\d.]+)", said)
+        return float(value)
+
+    assert "200 records sent" in said
+    assert metric("successful-reauthentication-total") >= 2
+    assert metric("failed-reauthentication-total") == 0
+    assert metric("failed-authentication-total") == 0
+
+
 def test_certificates_change_without_dropping_a_connection(cluster: SecuredCluster, tmp_path: Path) -> None:
     cluster.create("shared-reload", partitions=PARTITIONS)
     fresh, other = cluster.files / "fresh.pem", cluster.files / "other.pem"

@@ -17,8 +17,8 @@ def test_provider_and_consumer_of_the_page_find_each_other(tmp_path: Path) -> No
     for name, code in zip(("orders.py", "provider.py", "consumer.py"), blocks, strict=False):
         (tmp_path / name).write_text(code)
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONUNBUFFERED": "1"}
-    # Another test may use the default port.
-    environment["DUBBO_PROTOCOL_PORT"] = "0"
+    # Any free port: another program may use the default one.
+    environment["DUBBO_PROTOCOL_PORT"] = "-1"
     provider = subprocess.Popen(
         [sys.executable, "provider.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
     )

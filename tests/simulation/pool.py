@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from headrace.server.api.registry import APIS
 from tests.simulation.scenario import FULL, Storm, Verdict, simulate
 
 MOST_CPU = 60
@@ -31,10 +32,17 @@ class _Child:
     data: bytearray
 
 
+def _import_everything() -> None:
+    """Handlers are imported with the first request; here that would be once a seed."""
+    for api in APIS.values():
+        api.load()
+
+
 def run_jobs(
     jobs: Iterable[Job], cores: int, go_on: Callable[[], bool] = lambda: True
 ) -> Iterator[tuple[Job, Verdict]]:
     """Verdicts as they come in; no further job is begun once `go_on` is false."""
+    _import_everything()
     waiting = iter(jobs)
     running: dict[int, _Child] = {}
     selector = selectors.DefaultSelector()

@@ -1,4 +1,4 @@
-"""Messages: byte for byte what kio writes, in every version; garbage is a WireError and nothing else."""
+"""Messages: byte for byte what kio writes, in every version it has; garbage is a WireError and nothing else."""
 
 import importlib
 import io
@@ -14,8 +14,11 @@ from kio.serial import entity_reader, entity_writer
 
 import headrace.wire.messages
 from headrace.wire.codec import WireError, decode, encode, read_uvarint, write_uvarint
+from headrace.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from headrace.wire.messages.api_versions import ApiVersionsRequest
 from headrace.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from headrace.wire.messages.delete_groups import DeleteGroupsRequest
+from headrace.wire.messages.fetch import FetchRequest
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -28,7 +31,20 @@ from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 from headrace.wire.schema import Message, Request, Response
 
 MODULES = sorted(module.name for module in pkgutil.iter_modules(headrace.wire.messages.__path__))
+OUR_OWN = {"alter_mirrors", "describe_mirrors", "report_mirrors"}
+"""Requests that Kafka, and so kio, does not have."""
 RANGES = {"int8": 100, "int16": 80, "uint16": 60000, "int32": 2**31 - 1, "int64": 2**40}
+
+
+NEWER_THAN_KIO = {
+    ("api_versions", 5),
+    ("delete_groups", 3),
+    ("streams_group_describe", 1),
+    ("streams_group_heartbeat", 1),
+    ("streams_group_topology_description_update", 0),
+    ("txn_offset_commit", 6),
+}
+"""Kafka 4.4's newest; Java's own bytes stand for these (test_golden.py)."""
 
 
 def roots(name):
@@ -52,7 +68,7 @@ def random_value(dice, field):
             return uuid.UUID(int=dice.getrandbits(127) + 1)
         case "float64":
             return float(dice.randint(-9, 9))
-        case "int16" if field.name.endswith("error_code"):
+        case "int16" if field.name.endswith("error_code") and not field.array:
             return dice.choice([0, 3, 41])
         case kind:
             return dice.randint(0, RANGES[kind])
@@ -78,7 +94,7 @@ def random_message(dice, cls, version):
     return message
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in OUR_OWN])
 def test_every_version_is_what_kio_writes_and_reads_back_the_same(name):
     dice = random.Random(name)
     for root in roots(name):
@@ -87,7 +103,12 @@ def test_every_version_is_what_kio_writes_and_reads_back_the_same(name):
         low, high = request.VERSIONS if request else (0, 3)
         low = max(low, 1 if name == "list_offsets" else 0)  # kio has no version 0 of it
         for version in range(low, high + 1):
-            peer = getattr(importlib.import_module(f"kio.schema.{name}.v{version}.{entity}"), root.__name__)
+            try:
+                module = importlib.import_module(f"kio.schema.{name}.v{version}.{entity}")
+            except ModuleNotFoundError:  # newer than kio
+                assert (name, version) in NEWER_THAN_KIO
+                continue
+            peer = getattr(module, root.__name__)
             for _ in range(12):
                 message = random_message(dice, root, version)
                 ours = bytes(encode(message, version))
@@ -133,6 +154,25 @@ def test_unknown_tagged_fields_are_skipped():
 def test_a_giant_count_is_refused_before_anything_is_allocated():
     with pytest.raises(WireError, match="exceeds"):
         decode(CreateTopicsRequest, 2, struct.pack(">i", 2**31 - 1))
+
+
+def test_more_elements_or_tags_than_kafka_4_4_allows_are_refused():
+    with pytest.raises(WireError, match="1000001 elements"):
+        decode(AlterReplicaLogDirsRequest, 1, struct.pack(">i", 1_000_001) + bytes(1_000_001))
+    asked = DeleteGroupsRequest([""] * 1_000_000)
+    assert decode(DeleteGroupsRequest, 2, bytes(encode(asked, 2)))[0] == asked
+    asked.groups_names.append("")
+    for version in (1, 2):
+        with pytest.raises(WireError, match="1000001 elements"):
+            decode(DeleteGroupsRequest, version, bytes(encode(asked, version)))
+    tags = bytearray()
+    write_uvarint(tags, 10_001)
+    tags += b"\x63\0" * 10_001
+    for known in (ApiVersionsRequest("client", "1.0"), FetchRequest()):
+        version = known.VERSIONS[1]
+        frame = encode(known, version)[:-1] + tags
+        with pytest.raises(WireError, match="10001 tagged fields"):
+            decode(type(known), version, bytes(frame))
 
 
 @pytest.mark.parametrize("cut", range(1, 40))

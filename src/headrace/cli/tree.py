@@ -64,6 +64,10 @@ COMMANDS = {
         "headrace.cli.commands.doctor",
         "Find what is wrong and what to do: machine, settings, cluster, groups.",
     ),
+    "mirror": Entry(
+        "headrace.cli.commands.mirror",
+        "Mirror topics of another cluster with the same offsets, and fail over.",
+    ),
     "reassign": Entry(
         "headrace.cli.commands.reassign", "Move partitions to other brokers: plan, execute, status, cancel."
     ),
@@ -140,8 +144,9 @@ def root(
 def run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         from headrace import __version__
+        from headrace.compiled import build
 
-        print(f"headrace {__version__}")
+        print(f"headrace {__version__} ({build()})")
         return Exit.OK
     app(args=arguments, prog_name="headrace")
     return Exit.OK

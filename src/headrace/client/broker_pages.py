@@ -1,6 +1,6 @@
 """Pages that brokers serve over HTTP beside Kafka's protocol: /clients and /metrics, on `headrace.metrics.listener`.
 
-Which broker serves them where is in its settings. Apache Kafka has no such setting: there the addresses are none, and who asks does
+Which broker serves them where is in its settings. Apache Kafka has no such setting: there no addresses are found, and callers do
 without.
 """
 
@@ -17,7 +17,7 @@ from urllib.parse import quote
 from headrace.client.administration import configs
 from headrace.client.administration.session import Session
 from headrace.client.errors import BrokerError
-from headrace.link.addresses import join_address
+from headrace.link.addresses import join_address, split_address
 
 SETTING = "headrace.metrics.listener"
 _SECONDS = 10.0
@@ -62,10 +62,10 @@ def find(session: Session) -> list[Place]:
 
 def parse(text: str) -> Place:
     """ValueError unless it is HOST:PORT."""
-    host, colon, port = text.strip().rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    host, port = split_address(text)
+    if not port:
         raise ValueError(f"'{text}' is not HOST:PORT")
-    return Place(None, host.removeprefix("[").removesuffix("]"), int(port))
+    return Place(None, host, port)
 
 
 def get(place: Place, path: str) -> bytes:

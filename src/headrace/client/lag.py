@@ -22,7 +22,7 @@ from headrace.client.administration.session import Session
 from headrace.client.config import Config, connection_settings, merged
 from headrace.client.consumer import Consumer
 from headrace.client.errors import BrokerError, ConfigError
-from headrace.client.lag_states import LagState, Look, Window, worst
+from headrace.client.lag_states import LagState, Look, Window, is_worse, worst
 from headrace.client.record import TopicPartition
 from headrace.unread import Unread
 from headrace.wire.errors import ErrorCode
@@ -108,10 +108,17 @@ class GroupLag:
 
     @property
     def seconds_to_catch_up(self) -> float | None:
-        """Until the last partition is caught up at this pace; None when one of them is not catching up, or there are none."""
-        times = [each.seconds_to_catch_up for each in self.partitions]
-        known = [each for each in times if each is not None]
-        return max(known) if times and len(known) == len(times) else None
+        """Until the last partition is caught up at this pace; None when one of them is not catching up, or there are none.
+
+        One that only waits, because its reader is at the others for now, is counted with the pace of all.
+        """
+        known = [left for each in self.partitions if (left := each.seconds_to_catch_up) is not None]
+        if len(known) == len(self.partitions):
+            return max(known, default=None)
+        trend = self.trend
+        if trend is None or trend >= 0 or is_worse(self.state, LagState.DRAINING):
+            return None
+        return max(*known, self.records / -trend)
 
     @property
     def seconds_until_loss(self) -> float | None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.client.errors import ConfigError, require
+from headrace.link.addresses import split_address
 
 
-def split_address(address: str) -> tuple[str, int]:
+def metrics_address(address: str) -> tuple[str, int]:
     """Host and port of HOST:PORT; without a host, all addresses."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise ConfigError(f"{address!r} is no address for metrics: write HOST:PORT, as in 127.0.0.1:9465")
-    return host.strip("[]") or "0.0.0.0", int(port)
+    try:
+        host, port = split_address(address)
+    except ValueError:
+        raise ConfigError(
+            f"{address!r} is no address for metrics: write HOST:PORT, as in 127.0.0.1:9465"
+        ) from None
+    return host or "0.0.0.0", port
 
 
 class MetricsPort:
@@ -20,7 +24,7 @@ class MetricsPort:
 
     def __init__(self, address: str) -> None:
         prometheus = require("prometheus_client", "metrics", "a metrics port")
-        self._host, self._port = split_address(address)
+        self._host, self._port = metrics_address(address)
         self._start = prometheus.start_http_server
         self.registry = prometheus.CollectorRegistry()
         self.port: int | None = None

@@ -23,6 +23,9 @@ from headrace.wire.schema import Request
 
 Steps = Generator[tuple[Request, int], Buffer, "Offer"]
 
+_BY_NAME_UP_TO = {8: 9, 9: 9, 28: 5}
+"""The last versions of OffsetCommit, OffsetFetch and TxnOffsetCommit with names of topics, which is what callers have; then come ids."""
+
 FRESH_FOR = 0.85
 """The part of a session after which to renew it, as in Kafka."""
 
@@ -38,9 +41,9 @@ class Offer:
     """How long the login counts; 0 for as long as the connection lasts."""
 
     def version_of(self, request: type[Request]) -> int:
-        """The newest version of a request that both sides speak."""
+        """The newest version of a request that both sides speak and that has topics by name."""
         low, high = self.versions.get(request.API_KEY, (0, -1))
-        version = min(high, request.VERSIONS[1])
+        version = min(high, _BY_NAME_UP_TO.get(request.API_KEY, request.VERSIONS[1]))
         if version < max(low, request.VERSIONS[0]):
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from headrace.link.addresses import split_address
 from headrace.link.errors import SettingsError as SettingsError
 from headrace.link.logins import read_login
 from headrace.link.tls import Tls
@@ -126,13 +127,16 @@ class _Reader:
             raise SettingsError(f"Option '{self.prefix}bootstrap.servers' must be specified for {purpose}")
         servers = []
         for entry in filter(None, (part.strip() for part in text.split(","))):
-            # The Java client ignores a protocol, too.
-            host, _, port = entry.rpartition("://")[2].rpartition(":")
-            if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            try:
+                # The Java client ignores a protocol, too.
+                host, port = split_address(entry.rpartition("://")[2])
+            except ValueError:
+                host, port = "", 0
+            if not host or not port:
                 raise SettingsError(
                     f"{self.prefix}bootstrap.servers holds {entry!r}; write host:port,host:port,…"
                 )
-            servers.append((host.strip("[]"), int(port)))
+            servers.append((host, port))
         return tuple(servers)
 
     def _seconds(self, name: str, default: int) -> float:

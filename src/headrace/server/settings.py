@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.log.cleaner import CleanerSettings
 from headrace.server.log.maintenance import MaintenanceSettings
-from headrace.server.net.acceptors import Limits
+from headrace.server.net.acceptors import ServingLimits
 from headrace.server.replica.fetcher import FetcherSettings
 
 
@@ -46,10 +46,10 @@ def cleaner_settings(config: BrokerConfig) -> CleanerSettings:
     )
 
 
-def limits(config: BrokerConfig) -> Limits:
+def limits(config: BrokerConfig) -> ServingLimits:
     largest = config.integer("socket.request.max.bytes")
     queued = config.integer("queued.max.request.bytes")
-    return Limits(
+    return ServingLimits(
         max_request_bytes=largest,
         max_idle_ms=config.integer("connections.max.idle.ms"),
         buffer_bytes=queued if queued > 0 else max(2 * largest, 256 * 1024 * 1024),

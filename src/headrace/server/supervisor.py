@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 LONGEST_SOCKET_PATH = 100
 DEFAULT_REPLICAS = "default.replication.factor"
 USUAL_REPLICAS = 3
-"""Who runs several brokers wants a topic to survive one of them; Kafka's default is one replica."""
+"""With several brokers a topic should survive the loss of one; Kafka's default is one replica."""
 STARTS_AT_ONCE = 3
 """How many times in a row a broker that ended early is restarted without a pause."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0

@@ -211,10 +211,10 @@ class Bootstrap:
 def metrics_at(address: str) -> MetricsConfig:
     """The settings that serve metrics at HOST:PORT."""
     from headrace.client.errors import ConfigError as ClientConfigError  # they load Kafka's client
-    from headrace.client.metrics_port import split_address
+    from headrace.client.metrics_port import metrics_address
 
     try:
-        host, port = split_address(address)
+        host, port = metrics_address(address)
     except ClientConfigError as error:
         raise ConfigError(str(error)) from None
     return MetricsConfig(host=host, port=port)

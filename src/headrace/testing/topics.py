@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Mapping
 
+from headrace.link.addresses import split_address
 from headrace.link.blocking import Connection
 from headrace.link.settings import KafkaSettings
 from headrace.testing.wire import WireClient
@@ -50,10 +51,8 @@ def create_topic(
 def _connect(address: str, login: Mapping[str, str]) -> WireClient | Connection:
     if not login:
         return WireClient(address)
-    host, _, port = address.rpartition(":")
-    return Connection(
-        host, int(port), KafkaSettings.of({**login, "bootstrap.servers": address}, "a test's topics")
-    )
+    settings = KafkaSettings.of({**login, "bootstrap.servers": address}, "a test's topics")
+    return Connection(*split_address(address), settings)
 
 
 def _has_leaders(client: WireClient | Connection, name: str, partitions: int) -> bool:

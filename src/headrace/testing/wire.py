@@ -7,6 +7,7 @@ import socket
 from types import TracebackType
 from typing import TypeVar
 
+from headrace.link.addresses import split_address
 from headrace.wire.frames import decode_reply, encode_request, reply_length, reply_number
 from headrace.wire.records import BatchBuilder
 from headrace.wire.schema import Request, Response
@@ -18,8 +19,7 @@ class WireClient:
     """One connection. `call` sends a request and returns its decoded response."""
 
     def __init__(self, bootstrap: str, timeout: float = 30.0) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout)
+        self.socket = socket.create_connection(split_address(bootstrap), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._numbers = itertools.count(1)
 

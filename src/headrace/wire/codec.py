@@ -2,7 +2,8 @@
 
 A reader takes any bytes-like object and raises WireError for invalid input: short input, negative or giant lengths, text
 that is not UTF-8. A length is checked against the bytes that are present, so a small frame cannot make the broker allocate
-much. Unknown tagged fields are skipped, as Kafka does.
+much. No array has more than a million elements, no struct more than 10,000 tagged fields, as in Kafka 4.4. Unknown tagged fields are
+skipped, as Kafka does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ Buffer = bytes | bytearray | memoryview
 M = TypeVar("M", bound=Message)
 Reader = Callable[[Buffer, int], tuple[Any, int]]
 Writer = Callable[[bytearray, Any], None]
+
+MOST_ELEMENTS = 1_000_000
+MOST_TAGS = 10_000
 
 _readers: dict[tuple[type[Message], int], Reader] = {}
 _writers: dict[tuple[type[Message], int], Writer] = {}
@@ -86,9 +90,27 @@ def _length(data: Buffer, position: int, size: int, nullable: bool) -> int:
     return size
 
 
-def _skip_tags(data: Buffer, position: int) -> int:
+def checked_count(data: Buffer, position: int, count: int) -> int:
+    """The number of array elements that follow, if it can be true."""
+    if count < 0 or count > len(data) - position:
+        raise WireError(f"a count of {count} exceeds the {len(data) - position} bytes that are left")
+    if count > MOST_ELEMENTS:
+        raise WireError(f"an array of {count} elements, {MOST_ELEMENTS} is the limit")
+    return count
+
+
+def read_tag_count(data: Buffer, position: int) -> tuple[int, int]:
     count, position = read_uvarint(data, position)
-    for _ in range(_length(data, position, count, False)):
+    if count > MOST_TAGS:
+        raise WireError(f"{count} tagged fields, {MOST_TAGS} is the limit")
+    return count, position
+
+
+def skip_tags(data: Buffer, position: int) -> int:
+    if data[position] == 0:
+        return position + 1
+    count, position = read_tag_count(data, position)
+    for _ in range(count):
         _, position = read_uvarint(data, position)
         size, position = read_uvarint(data, position)
         position += _length(data, position, size, False)
@@ -123,7 +145,9 @@ class _Source:
             "read_uvarint": read_uvarint,
             "write_uvarint": write_uvarint,
             "length": _length,
-            "skip_tags": _skip_tags,
+            "skip_tags": skip_tags,
+            "read_tag_count": read_tag_count,
+            "checked_count": checked_count,
             "unpack_int16": _INT16.unpack_from,
             "unpack_int32": _INT32.unpack_from,
             "pack_int16": _INT16.pack,
@@ -189,8 +213,8 @@ def _read_tags(source: _Source, tagged: list[Field], version: int) -> None:
         source.add(1, "if b[p] == 0: p += 1")
         source.add(1, "else: p = skip_tags(b, p)")
         return
-    source.add(1, "count, p = read_uvarint(b, p)")
-    source.add(1, "for _ in range(length(b, p, count, False)):")
+    source.add(1, "count, p = read_tag_count(b, p)")
+    source.add(1, "for _ in range(count):")
     source.add(2, "tag, p = read_uvarint(b, p)")
     source.add(2, "size, p = read_uvarint(b, p)")
     source.add(2, "end = p + length(b, p, size, False)")
@@ -210,6 +234,7 @@ def _read_field(source: _Source, depth: int, field: Field, version: int, flexibl
     _read_length(source, depth, flexible, nullable, "unpack_int32", 4)
     source.add(depth, f"if n < 0: {target} = None")
     source.add(depth, "else:")
+    source.add(depth + 1, f"if n > {MOST_ELEMENTS}: checked_count(b, p, n)")
     if field.kind in _FIXED:
         size = struct.calcsize(_FIXED[field.kind])
         unpack = source.name("unpack", struct.unpack_from)

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import TypeVar
 
-from headrace.wire.codec import Buffer, WireError, decode, encode, read_uvarint, write_uvarint
+from headrace.wire.codec import Buffer, WireError, decode, encode, skip_tags, write_uvarint
 from headrace.wire.schema import Request, Response
 
 _LENGTH = struct.Struct(">i")
@@ -49,11 +49,7 @@ def read_client_id(frame: Buffer, flexible: bool) -> tuple[str | None, int]:
             client_id = str(frame[position : position + size], "utf-8", "replace")
             position += size
         if flexible:
-            count, position = read_uvarint(frame, position)
-            for _ in range(count):
-                _, position = read_uvarint(frame, position)
-                length, position = read_uvarint(frame, position)
-                position += length
+            position = skip_tags(frame, position)
         if position > len(frame):
             raise WireError("the request header is cut short")
     except (struct.error, IndexError):

@@ -1,17 +1,20 @@
 """OffsetCommit, read and written by hand: apart from fetches, it is the request that consumers send most often.
 
 - 2 to 4: a retention time per commit  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
+- 10: topics by id
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from headrace.wire.codec import Buffer, WireError, read_uvarint, write_uvarint
+from headrace.wire.codec import Buffer, WireError, checked_count, read_uvarint, skip_tags, write_uvarint
 
 FLEXIBLE = 8
+TOPIC_IDS = 10
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -42,6 +45,9 @@ class Commit(NamedTuple):
     retention_ms: int
     instance_id: str | None
     topics: list[TopicCommit]
+    """In version 10 a topic is its id as text, until it has been looked up."""
+    ids: Mapping[str, bytes] = {}
+    """The ids of topics, for the reply; in version 10."""
 
 
 TopicResult = tuple[str, Sequence[tuple[int, int]]]
@@ -137,13 +143,7 @@ def _nullable_text(frame: Buffer, position: int) -> tuple[str | None, int]:
 
 def _count(frame: Buffer, position: int) -> tuple[int, int]:
     count: int = _INT32.unpack_from(frame, position)[0]
-    return _believable(count, frame, position), position + 4
-
-
-def _believable(count: int, frame: Buffer, position: int) -> int:
-    if not 0 <= count <= len(frame) - position:
-        raise WireError(f"a count of {count} exceeds the {len(frame) - position} bytes that are left")
-    return count
+    return checked_count(frame, position, count), position + 4
 
 
 def _read_compact(frame: Buffer, position: int, version: int, offsets_at: list[int]) -> tuple[Commit, int]:
@@ -152,21 +152,28 @@ def _read_compact(frame: Buffer, position: int, version: int, offsets_at: list[i
     member_id, position = _compact_text(frame, position + 4)
     instance_id, position = _nullable_compact_text(frame, position)
     topics = []
+    ids: dict[str, bytes] = {}
     count, position = read_uvarint(frame, position)
-    for _ in range(_believable(count - 1, frame, position)):
-        topic, position = _compact_text(frame, position)
+    for _ in range(checked_count(frame, position, count - 1)):
+        if version >= TOPIC_IDS:
+            raw = bytes(frame[position : position + 16])
+            topic = str(uuid.UUID(bytes=raw)) if len(raw) == 16 else ""
+            ids[topic] = raw
+            position += 16
+        else:
+            topic, position = _compact_text(frame, position)
         partitions = []
         inner, position = read_uvarint(frame, position)
-        for _ in range(_believable(inner - 1, frame, position)):
+        for _ in range(checked_count(frame, position, inner - 1)):
             offsets_at.append(position + 4)
             index, offset, epoch = _PARTITION_6.unpack_from(frame, position)
             metadata, position = _nullable_compact_text(frame, position + 16)
             partitions.append(PartitionCommit(index, offset, epoch, metadata or ""))
-            position = _skip_tags(frame, position)
+            position = skip_tags(frame, position)
         topics.append(TopicCommit(topic, partitions))
-        position = _skip_tags(frame, position)
-    commit = Commit(group_id, generation, member_id, -1, instance_id, topics)
-    return commit, _skip_tags(frame, position)
+        position = skip_tags(frame, position)
+    commit = Commit(group_id, generation, member_id, -1, instance_id, topics, ids)
+    return commit, skip_tags(frame, position)
 
 
 def _compact_text(frame: Buffer, position: int) -> tuple[str, int]:
@@ -187,19 +194,12 @@ def _nullable_compact_text(frame: Buffer, position: int) -> tuple[str | None, in
     return str(frame[position:end], "utf-8"), end
 
 
-def _skip_tags(frame: Buffer, position: int) -> int:
-    count, position = read_uvarint(frame, position)
-    for _ in range(_believable(count, frame, position)):
-        _, position = read_uvarint(frame, position)
-        size, position = read_uvarint(frame, position)
-        position += size
-    return position
-
-
-def encode_reply(results: Sequence[TopicResult], version: int, correlation_id: int) -> bytearray:
+def encode_reply(
+    results: Sequence[TopicResult], version: int, correlation_id: int, ids: Mapping[str, bytes]
+) -> bytearray:
     """The whole reply frame."""
     if version >= FLEXIBLE:
-        return _encode_compact(results, correlation_id)
+        return _encode_compact(results, version, correlation_id, ids)
     out = bytearray(_REPLY_START.pack(0, correlation_id, 0))
     if version < 3:
         del out[8:]  # no throttle time yet
@@ -215,14 +215,19 @@ def encode_reply(results: Sequence[TopicResult], version: int, correlation_id: i
     return out
 
 
-def _encode_compact(results: Sequence[TopicResult], correlation_id: int) -> bytearray:
+def _encode_compact(
+    results: Sequence[TopicResult], version: int, correlation_id: int, ids: Mapping[str, bytes]
+) -> bytearray:
     out = bytearray(_REPLY_START.pack(0, correlation_id, 0))
     out[8:8] = b"\0"  # the header's tags, before the throttle time
     write_uvarint(out, len(results) + 1)
     for topic, partitions in results:
-        name = topic.encode()
-        write_uvarint(out, len(name) + 1)
-        out += name
+        if version >= TOPIC_IDS:
+            out += ids[topic]
+        else:
+            name = topic.encode()
+            write_uvarint(out, len(name) + 1)
+            out += name
         write_uvarint(out, len(partitions) + 1)
         for each in partitions:
             out += _RESULT.pack(*each)

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headrace.wire.codec import Buffer, WireError, read_uvarint, write_uvarint
+from headrace.wire.codec import WireError, checked_count, read_uvarint, skip_tags, write_uvarint
 from headrace.wire.frames import Endpoint, write_compact_string, write_endpoint_tag
 
 FLEXIBLE = 9
@@ -74,12 +74,6 @@ def _slice(frame: memoryview, position: int, size: int) -> memoryview:
     return frame[position : position + size]
 
 
-def _count(frame: Buffer, position: int, count: int) -> int:
-    if count < 0 or count > len(frame) - position:
-        raise WireError(f"a count of {count} exceeds the {len(frame) - position} bytes that are left")
-    return count
-
-
 def _read_classic(frame: memoryview, position: int) -> ProduceRequest:
     (size,) = _INT16.unpack_from(frame, position)
     position += 2
@@ -93,7 +87,7 @@ def _read_classic(frame: memoryview, position: int) -> ProduceRequest:
     position += 4
     topics = []
     length_at = 0
-    for _ in range(_count(frame, position, topic_count)):
+    for _ in range(checked_count(frame, position, topic_count)):
         (size,) = _INT16.unpack_from(frame, position)
         position += 2
         name = bytes(_slice(frame, position, size))
@@ -101,7 +95,7 @@ def _read_classic(frame: memoryview, position: int) -> ProduceRequest:
         (partition_count,) = _INT32.unpack_from(frame, position)
         position += 4
         partitions = []
-        for _ in range(_count(frame, position, partition_count)):
+        for _ in range(checked_count(frame, position, partition_count)):
             index, size = _INDEX_AND_SIZE.unpack_from(frame, position)
             length_at = position + 4
             position += 8
@@ -114,17 +108,6 @@ def _read_classic(frame: memoryview, position: int) -> ProduceRequest:
     return ProduceRequest(transactional_id, acks, timeout_ms, topics, length_at)
 
 
-def _skip_tags(frame: memoryview, position: int) -> int:
-    if frame[position] == 0:
-        return position + 1
-    count, position = read_uvarint(frame, position)
-    for _ in range(_count(frame, position, count)):
-        _, position = read_uvarint(frame, position)
-        size, position = read_uvarint(frame, position)
-        position += _count(frame, position, size)
-    return position
-
-
 def _read_compact(frame: memoryview, position: int, version: int) -> ProduceRequest:
     size, position = read_uvarint(frame, position)
     transactional_id = None
@@ -135,7 +118,7 @@ def _read_compact(frame: memoryview, position: int, version: int) -> ProduceRequ
     topic_count, position = read_uvarint(frame, position + 6)
     topics = []
     length_at = 0
-    for _ in range(_count(frame, position, topic_count - 1)):
+    for _ in range(checked_count(frame, position, topic_count - 1)):
         if version >= TOPIC_IDS:
             size = 16
         else:
@@ -145,7 +128,7 @@ def _read_compact(frame: memoryview, position: int, version: int) -> ProduceRequ
         position += size
         partition_count, position = read_uvarint(frame, position)
         partitions = []
-        for _ in range(_count(frame, position, partition_count - 1)):
+        for _ in range(checked_count(frame, position, partition_count - 1)):
             (index,) = _INT32.unpack_from(frame, position)
             length_at = position + 4
             size, position = read_uvarint(frame, length_at)
@@ -154,10 +137,10 @@ def _read_compact(frame: memoryview, position: int, version: int) -> ProduceRequ
             else:
                 partitions.append(PartitionData(index, _slice(frame, position, size - 1)))
                 position += size - 1
-            position = _skip_tags(frame, position)
+            position = skip_tags(frame, position)
         topics.append(TopicData(topic, partitions))
-        position = _skip_tags(frame, position)
-    _skip_tags(frame, position)
+        position = skip_tags(frame, position)
+    skip_tags(frame, position)
     return ProduceRequest(transactional_id, acks, timeout_ms, topics, length_at)
 
 

@@ -87,6 +87,16 @@ def test_a_misspelt_broker_setting_is_named_with_the_nearest(headrace):
         )
 
 
+def test_a_setting_of_a_listener_is_refused_with_the_brokers_reason(headrace):
+    name = "listener.name.plaintext.max.connections"
+    ran = headrace("configs", "alter", "broker", "1", "--set", f"{name}=many")
+    assert ran.code == 1
+    assert "Invalid value many" in ran.err
+    assert "Unknown" not in ran.err
+    assert headrace("configs", "alter", "broker", "1", "--set", f"{name}=7").code == 0
+    assert headrace("configs", "alter", "broker", "1", "--delete", name).code == 0
+
+
 def test_a_setting_that_holds_from_the_start_is_refused_with_the_way_to_change_it(headrace):
     ran = headrace("configs", "alter", "broker", "--set", "num.partitions=3")
     assert ran.code == 1

@@ -1,6 +1,7 @@
 """Every request asks the authorizer before it touches anything, and a denial is answered in Kafka's words."""
 
 import itertools
+import uuid
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -339,3 +340,27 @@ def test_a_real_client_is_told_what_it_may_not_do(broker, rules, topic):
     message = consumer.poll(30)
     assert message.error().name() == "GROUP_AUTHORIZATION_FAILED"
     consumer.close()
+
+
+def test_offsets_of_a_topic_given_by_id_need_its_permission(wire, rules, topic):
+    (known,) = wire.ask(
+        md.MetadataRequest([md.MetadataRequestTopic(name=topic)]), 12, md.MetadataResponse
+    ).topics
+    rules.deny(Operation.READ, TOPIC, topic)
+    rules.deny(Operation.DESCRIBE, TOPIC, topic)
+    commit = commit_of("")
+    commit.topics[0].topic_id = known.topic_id
+    assert codes(wire.ask(commit, 10, oc.OffsetCommitResponse)) == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    asked = [of.OffsetFetchRequestTopics("", [0], known.topic_id)]
+    fetch = of.OffsetFetchRequest(groups=[of.OffsetFetchRequestGroup("g", topics=asked)])
+    (answer,) = wire.ask(fetch, 10, of.OffsetFetchResponse).groups
+    assert [(each.topic_id, each.partitions[0].error_code) for each in answer.topics] == [
+        (known.topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    ]
+    in_transaction = transactional_commit("")
+    in_transaction.topics[0].topic_id = known.topic_id
+    refused = wire.ask(in_transaction, 6, toc.TxnOffsetCommitResponse)
+    assert codes(refused) == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    rules.deny(Operation.READ, GROUP, "g")
+    commit.topics[0].topic_id = uuid.uuid4()
+    assert codes(wire.ask(commit, 10, oc.OffsetCommitResponse)) == {ErrorCode.GROUP_AUTHORIZATION_FAILED}

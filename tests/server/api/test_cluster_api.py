@@ -12,6 +12,7 @@ from headrace.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -240,3 +241,16 @@ def test_only_a_registered_broker_can_be_forgotten(elsewhere):
     response = elsewhere.ask(UnregisterBrokerRequest(9), 0, UnregisterBrokerResponse)
     assert response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
     assert "not currently registered" in response.error_message
+
+
+def test_a_client_that_reached_another_broker_or_cluster_is_told_to_start_over(wires):
+    known = wires[1].ask(DescribeClusterRequest(), 1, DescribeClusterResponse).cluster_id
+
+    def code(cluster_id, node_id, version=5):
+        asked = ApiVersionsRequest("test", "1", cluster_id, node_id)
+        return wires[2].ask(asked, version, ApiVersionsResponse).error_code
+
+    assert code(None, -1) == code(known, 2) == ErrorCode.NONE
+    assert code(known, 1) == code("another", 2) == ErrorCode.REBOOTSTRAP_REQUIRED
+    assert code(known, -1) == code(None, 2) == ErrorCode.INVALID_REQUEST
+    assert code(known, 1, 4) == ErrorCode.NONE, "version 4 does not say whom it means"

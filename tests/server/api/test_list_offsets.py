@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from headrace.server.api.context import Context
-from headrace.server.api.list_offsets import EARLIEST, LATEST, handle
+from headrace.server.api.list_offsets import EARLIEST, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, handle
 from headrace.server.cluster.image import Partition as PartitionState
+from headrace.server.net.connection import Connection
 from headrace.testing.wire import batch
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -23,7 +24,9 @@ def partition(make_partition):
 
 async def ask(partition, time, version=7, replica_id=-1):
     replicas = SimpleNamespace(find=lambda *_, by_id: partition)
-    context = Context(SimpleNamespace(replicas=replicas, guarded=False), None, version, 1, None)
+    context = Context(
+        SimpleNamespace(replicas=replicas, guarded=False), Connection.__new__(Connection), version, 1, None
+    )
     topic = ListOffsetsTopic("orders", [ListOffsetsPartition(0, -1, time)])
     response = await handle(context, ListOffsetsRequest(replica_id=replica_id, topics=[topic]))
     answer = response.topics[0].partitions[0]
@@ -43,3 +46,8 @@ async def test_version_0_lists_one_offset(partition):
     partition.follower_fetched(2, 2, broker_epoch=1, now=1.0)
     assert await ask(partition, LATEST, version=0) == (ErrorCode.NONE, [2])
     assert await ask(partition, EARLIEST, version=0) == (ErrorCode.NONE, [0])
+
+
+async def test_there_is_nothing_in_or_on_its_way_to_tiered_storage(partition):
+    for time in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        assert await ask(partition, time, version=11) == (ErrorCode.NONE, -1)

@@ -102,6 +102,7 @@ def test_replies_and_files_are_those_of_the_plain_path(pair: Pair, steps: list[A
     pair.finish()
 
 
+@pytest.mark.sources("read_request")
 @pytest.mark.parametrize("version", [3, 5, 7, 8, 9, 10, 11, 12, 13])
 @pytest.mark.parametrize("acks", [-1, 0, 1])
 def test_a_request_that_has_come_twice_is_not_decoded_again(

@@ -69,6 +69,27 @@ def test_an_unknown_name_in_a_file_is_reported_with_the_nearest_known_one() -> N
     assert config.warnings == ("Unknown setting log.retention.hour. Did you mean log.retention.hours?",)
 
 
+def test_a_setting_of_a_listener_that_is_not_there_is_reported_with_the_nearest() -> None:
+    """A slip in a listener's name must not leave it open in silence."""
+    given = {
+        "listeners": "CLIENTS://:9092,INTERNAL://:9093",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,INTERNAL:PLAINTEXT",
+        "inter.broker.listener.name": "INTERNAL",
+        "controller.listener.names": "CONTROLLER",
+        "listener.name.internal.max.connections": "9",
+        "listener.name.controller.ssl.keystore.type": "PKCS12",
+        "listener.name.client.max.connections": "9",
+        "listener.name.INTERNAL.max.connections": "9",
+    }
+    places = {"listener.name.client.max.connections": "server.properties:7"}
+    assert BrokerConfig.load(given, None, places).warnings == (
+        "server.properties:7: listener.name.client.max.connections has no effect: `listeners` has no client, only clients, "
+        "internal. Did you mean listener.name.clients?",
+        "listener.name.INTERNAL.max.connections has no effect: `listeners` has no INTERNAL, only clients, internal. "
+        "Did you mean listener.name.internal?",
+    )
+
+
 def test_a_complaint_about_a_file_names_the_file_and_the_line(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("# comment\nnum.partitions=2\nlog.dirs=a,\\\n  b\n\nlog.segment.byte=4\n")

@@ -14,12 +14,14 @@ from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from headrace.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from headrace.wire.schema import ZERO_UUID
 from tests.waiting import until
 
 
@@ -47,6 +49,11 @@ def find(client: WireClient, group: str) -> None:
     until(lambda: client.call(request, 4).coordinators[0].error_code == 0)
 
 
+def id_of(client: WireClient, topic: str) -> uuid.UUID:
+    (known,) = client.call(MetadataRequest([MetadataRequestTopic(name=topic)]), 12).topics
+    return known.topic_id
+
+
 def commit(
     client: WireClient,
     group: str,
@@ -61,10 +68,11 @@ def commit(
         OffsetCommitRequestPartition(partition, offset, committed_metadata=metadata)
         for partition, offset in offsets.items()
     ]
-    request = OffsetCommitRequest(group, -1, "", topics=[OffsetCommitRequestTopic(topic, partitions)])
-    reply = client.call(request, version)
+    topic_id = id_of(client, topic) if version >= 10 else ZERO_UUID
+    asked = OffsetCommitRequestTopic(topic, partitions, topic_id)
+    reply = client.call(OffsetCommitRequest(group, -1, "", topics=[asked]), version)
     (answer,) = reply.topics
-    assert answer.name == topic
+    assert (answer.name, answer.topic_id) == ("" if version >= 10 else topic, topic_id)
     assert [each.partition_index for each in answer.partitions] == list(offsets)
     return [each.error_code for each in answer.partitions]
 
@@ -77,7 +85,7 @@ def committed(client: WireClient, group: str) -> dict[int, int]:
     }
 
 
-@pytest.mark.parametrize("version", range(2, 10))
+@pytest.mark.parametrize("version", range(2, 11))
 def test_every_commit_counts(client: WireClient, group: str, name: str, version: int) -> None:
     for start in range(5):
         offsets = {partition: 100 * start + partition for partition in range(4)}
@@ -92,7 +100,7 @@ def test_other_partitions_versions_and_metadata_in_between_do_no_harm(
     for number in range(30):
         offsets = {number % 4: number, (number + 1) % 4: number + 1} if number % 3 else {0: number}
         metadata = "x" * (number % 5)
-        assert not any(commit(client, group, name, offsets, version=2 + number % 8, metadata=metadata))
+        assert not any(commit(client, group, name, offsets, version=2 + number % 9, metadata=metadata))
         expected |= offsets
     assert committed(client, group) == expected
 

@@ -14,6 +14,7 @@ from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from headrace.wire.messages.delete_groups import DeleteGroupsRequest
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -23,6 +24,11 @@ from headrace.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
+)
+from headrace.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
 )
 from headrace.wire.messages.sync_group import SyncGroupRequest
 from tests.waiting import until
@@ -49,6 +55,51 @@ def commit(client: WireClient, group: str, topic: str) -> None:
     topics = [OffsetCommitRequestTopic(topic, [OffsetCommitRequestPartition(0, 5)])]
     reply = client.call(OffsetCommitRequest(group, -1, "", topics=topics), 8)
     assert reply.topics[0].partitions[0].error_code == 0
+
+
+def test_offsets_of_topics_are_committed_and_fetched_by_id(
+    client: WireClient, group: str, topic: str
+) -> None:
+    (known,) = client.call(MetadataRequest([MetadataRequestTopic(name=topic)]), 12).topics
+    unknown = uuid.uuid4()
+    asked = [
+        OffsetCommitRequestTopic("", [OffsetCommitRequestPartition(index, 7) for index in indexes], topic_id)
+        for topic_id, indexes in ((unknown, [0]), (known.topic_id, [0, 9]))
+    ]
+    reply = client.call(OffsetCommitRequest(group, -1, "", topics=asked), 10)
+    assert {
+        (each.topic_id, one.partition_index): one.error_code
+        for each in reply.topics
+        for one in each.partitions
+    } == {
+        (known.topic_id, 0): ErrorCode.NONE,
+        (known.topic_id, 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        (unknown, 0): ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+
+    def fetched(
+        topics: list[OffsetFetchRequestTopics] | None,
+    ) -> dict[tuple[uuid.UUID, int], tuple[int, int]]:
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, topics=topics)])
+        (found,) = client.call(request, 10).groups
+        return {
+            (each.topic_id, one.partition_index): (one.committed_offset, one.error_code)
+            for each in found.topics
+            for one in each.partitions
+        }
+
+    wanted = [OffsetFetchRequestTopics("", [0], each) for each in (known.topic_id, unknown)]
+    assert fetched(None) == {(known.topic_id, 0): (7, 0)}
+    assert fetched(wanted) == {
+        (known.topic_id, 0): (7, 0),
+        (unknown, 0): (-1, ErrorCode.UNKNOWN_TOPIC_ID),
+    }
+
+
+def test_a_group_that_cannot_be_deleted_is_explained(client: WireClient, group: str) -> None:
+    (result,) = client.call(DeleteGroupsRequest([group]), 3).results
+    assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert result.error_message == f"Group {group} does not exist."
 
 
 @pytest.mark.parametrize("protocol", [(None, "range"), ("consumer", None), (None, None)])

@@ -80,6 +80,7 @@ def test_records_without_timestamps_are_not_found_by_time(lab):
     assert log.max_timestamp_offset() is None
 
 
+@pytest.mark.sources("Segment.max_timestamp")
 def test_the_latest_record_is_found_though_the_log_grows_while_it_is_looked_for(lab):
     log = lab.open()
     lab.append(log, b"a", timestamp=1000)

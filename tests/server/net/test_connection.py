@@ -23,6 +23,7 @@ def fetch_from_the_end(topic, max_wait_ms):
     return fetch_request(topic, max_wait_ms=max_wait_ms)
 
 
+@pytest.mark.sources("FetchReader.read")
 def test_a_waiting_fetch_that_fails_closes_its_connection(client, topic, monkeypatch):
     read, looks = FetchReader.read, []
 

@@ -55,6 +55,7 @@ def test_a_fetch_whose_time_is_up_when_its_record_arrives_is_answered_once(broke
         assert_next_replies_are(client, fetch)
 
 
+@pytest.mark.sources("PartitionLog.read")
 def test_a_record_that_arrives_while_a_thread_takes_the_first_look_is_told_at_once(
     broker, topic, monkeypatch
 ):

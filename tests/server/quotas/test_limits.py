@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.server.quotas.arithmetic import Window
-from headrace.server.quotas.limits import Limits
+from headrace.server.quotas.limits import QuotaLimits
 from headrace.server.quotas.sensors import MutationQuota, RateQuota
 
 KIND = "producer_byte_rate"
@@ -33,19 +33,19 @@ def test_the_most_specific_level_that_names_a_client_decides(most_specific):
     quotas = {entity: {KIND: 100.0 + level} for level, (entity, _) in enumerate(LEVELS)}
     for entity, _ in LEVELS[:most_specific]:
         quotas[entity] = {"consumer_byte_rate": 5.0}
-    found = Limits(OTHERS | quotas, KIND).find("ada", "app")
+    found = QuotaLimits(OTHERS | quotas, KIND).find("ada", "app")
     assert found == (LEVELS[most_specific][1], 100.0 + most_specific)
 
 
 def test_a_client_that_nothing_names_has_no_limit():
-    assert Limits(OTHERS, KIND).find("ada", "app") is None
-    assert not Limits({(("ip", None),): {"connection_creation_rate": 1.0}}, KIND)
+    assert QuotaLimits(OTHERS, KIND).find("ada", "app") is None
+    assert not QuotaLimits({(("ip", None),): {"connection_creation_rate": 1.0}}, KIND)
 
 
 def test_a_client_without_an_id_has_only_the_limits_of_its_user():
     quotas = {(("client-id", None),): {KIND: 1.0}, (("user", None), ("client-id", None)): {KIND: 2.0}}
-    assert Limits(quotas, KIND).find("ada", "") is None
-    assert Limits(quotas | {(("user", None),): {KIND: 3.0}}, KIND).find("ada", "") == (("ada", ""), 3.0)
+    assert QuotaLimits(quotas, KIND).find("ada", "") is None
+    assert QuotaLimits(quotas | {(("user", None),): {KIND: 3.0}}, KIND).find("ada", "") == (("ada", ""), 3.0)
 
 
 def record(quota, user, client_id, value, now):

@@ -17,7 +17,7 @@ from headrace.link.errors import BrokerUnavailable
 from headrace.link.settings import KafkaSettings
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.listeners import Listener
-from headrace.server.net.acceptors import Acceptors, Limits
+from headrace.server.net.acceptors import Acceptors, ServingLimits
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.quotas.addresses import AddressRates
 from headrace.server.quotas.arithmetic import Window
@@ -268,7 +268,7 @@ def test_a_gate_sees_each_connection_once_it_is_up_and_before_it_is_served(certi
     async def run():
         listener, echo = Listener("X", "localhost", 0, protocol), Echo()
         disk = ThreadPoolExecutor(1)
-        limits = Limits(max_request_bytes=1000, max_idle_ms=60_000, buffer_bytes=1 << 20, backlog=10)
+        limits = ServingLimits(max_request_bytes=1000, max_idle_ms=60_000, buffer_bytes=1 << 20, backlog=10)
         acceptors = Acceptors(
             Echo(), limits, Admission(ConnectionLimits(), AddressRates(Window(11, 1000))), SystemClock(), disk
         )

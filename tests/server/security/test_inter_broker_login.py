@@ -58,6 +58,23 @@ def test_a_broker_that_does_not_know_who_it_is_does_not_start():
         login_of("SCRAM-SHA-512", f"{SCRAM} required;")
 
 
+def test_a_broker_without_a_login_of_its_own_is_given_the_line_to_write():
+    with pytest.raises(ConfigError) as caught:
+        login_of("SCRAM-SHA-512", "")
+    assert str(caught.value) == (
+        "Listener INSIDE, which brokers use among themselves, has no login for them: set "
+        f'listener.name.inside.scram-sha-512.sasl.jaas.config={SCRAM} required username="broker" password="<its password>";'
+    )
+
+
+def test_brokers_do_not_log_in_with_a_mechanism_that_their_listener_does_not_offer():
+    mechanism = {"sasl.mechanism.inter.broker.protocol": "PLAIN"}
+    with pytest.raises(
+        ConfigError, match=r"with PLAIN, which listener INSIDE does not offer: set .* to SCRAM-SHA-512, or"
+    ):
+        login_of("SCRAM-SHA-512", f'{SCRAM} required username="broker" password="x";', **mechanism)
+
+
 def test_brokers_that_need_no_login_have_none():
     assert between_brokers(BrokerConfig.load({"listeners": "PLAINTEXT://:9092"}), "broker-1") is None
 

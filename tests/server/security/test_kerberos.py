@@ -15,7 +15,8 @@ import pytest
 from headrace.clock import SystemClock
 from headrace.link.aio import AsyncConnection
 from headrace.server.identity import StartError
-from headrace.server.security.kerberos_rules import KerberosRules, NoRule
+from headrace.server.security.kerberos_rules import KerberosRules
+from headrace.server.security.principal_rules import NoRule
 from headrace.testing.wire import WireClient
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.metadata import MetadataRequest

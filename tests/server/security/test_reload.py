@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from headrace.link.blocking import Connection
+from headrace.link.certificates import MalformedCertificate
 from headrace.link.settings import KafkaSettings
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.security import live_tls, server_tls
-from headrace.server.security.distinguished_names import MalformedCertificate
 from headrace.server.security.live_tls import LiveTls
 from headrace.testing.broker import BrokerThread
 from headrace.wire.errors import ErrorCode

@@ -1,8 +1,10 @@
 """Sessions with an end: the client hears how long it has, goes on when it logs in again, and is cut off when it does not."""
 
+import json
 import time
 
 import pytest
+from confluent_kafka import Producer
 
 from headrace.link.blocking import Connection
 from headrace.testing.clock import MovableClock
@@ -13,7 +15,7 @@ from headrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from headrace.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.server.security.conftest import PASSWORD
 from tests.server.security.test_before_the_login import is_served, log_in
-from tests.server.security.test_clients_log_in import address, settings
+from tests.server.security.test_clients_log_in import address, rdkafka, settings
 from tests.waiting import until
 
 HOUR = 3600
@@ -167,6 +169,19 @@ def test_it_does_not_log_in_while_replies_are_awaited(short_sessions):
         second = connection.send(MetadataRequest([]), 9)
         for number in (first, second):
             assert connection.receive(MetadataResponse, 9, number).brokers
+
+
+def test_librdkafka_renews_its_session(short_sessions):
+    given = {**rdkafka(short_sessions, "SCRAM-SHA-512"), "statistics.interval.ms": 100}
+    seen = []
+    producer = Producer({**given, "stats_cb": lambda text: seen.append(json.loads(text)["brokers"])})
+    begin = time.monotonic()
+    while time.monotonic() - begin < 3.3:  # three sessions
+        producer.produce("renewed", b"x")
+        assert producer.flush(10) == 0
+        time.sleep(0.1)
+    (leader,) = [each for each in seen[-1].values() if each["nodeid"] == 1]
+    assert (leader["connects"], leader["disconnects"]) == (1, 0)
 
 
 def test_a_password_that_changed_meanwhile_is_told(short_sessions):

@@ -38,10 +38,11 @@ JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
         ({JAAS: 'PlainLoginModule required user_alice="hush'}, f"{JAAS} cannot be read"),
     ],
 )
-def test_a_broker_that_nobody_could_log_in_to_does_not_start(make_secured, settings, complaint):
+def test_a_broker_that_nobody_could_log_in_to_does_not_start(make_secured, settings, complaint, tmp_path):
     with pytest.raises(StartError, match=complaint) as caught:
         make_secured(settings)
     assert "hush" not in str(caught.value)
+    assert not any(tmp_path.iterdir()), "it has not even opened its data"
 
 
 def test_the_mechanisms_of_a_running_broker_can_be_changed_and_a_mistake_leaves_them(make_secured, caplog):

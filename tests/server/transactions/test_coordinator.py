@@ -135,6 +135,7 @@ async def test_a_partition_this_broker_has_not_heard_of_waits_for_its_turn(harne
     assert harness.coordinator.describe(name).partitions == {("old", 0)}
 
 
+@pytest.mark.sources("Enlisting.ask")
 async def test_a_coordinator_elsewhere_that_still_ends_a_transaction_is_asked_for_as_long_as_is_set(
     harness, monkeypatch
 ):
@@ -169,6 +170,7 @@ async def test_an_id_that_is_used_again_while_others_are_forgotten_stays(harness
     assert refused.value.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
+@pytest.mark.sources("PartitionLog.append_as_leader")
 async def test_a_decided_transaction_is_completed_once_a_full_disk_has_room_again(harness, monkeypatch):
     name = harness.name_in(1)
     producer = await harness.open_transaction(name)

@@ -7,6 +7,7 @@ import time
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from headrace.testing.topics import create_topic
 from headrace.testing.wire import WireClient, batch
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -14,6 +15,11 @@ from headrace.wire.messages.end_txn import EndTxnRequest
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.init_producer_id import InitProducerIdRequest
 from headrace.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from headrace.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from headrace.wire.records import BatchBuilder
 from tests.server.requests import produce_request, produced
 from tests.waiting import until
@@ -141,6 +147,59 @@ class TestVersion2:
         first = end(client, topic, old, True, 5)
         again = end(client, topic, old, True, 5)
         assert again == first
+
+
+def test_a_late_marker_of_the_transaction_before_does_not_end_the_one_that_is_open(client, topic):
+    producer_id, epoch = init(client, topic)
+
+    def mark(epoch, version, transaction_version):
+        marker = WritableTxnMarker(
+            producer_id,
+            epoch,
+            True,
+            [WritableTxnMarkerTopic(topic, [0])],
+            100,
+            transaction_version,
+        )
+        reply = client.call(WriteTxnMarkersRequest([marker]), version)
+        return ErrorCode(reply.markers[0].topics[0].partitions[0].error_code)
+
+    assert produce(client, topic, (producer_id, epoch), 0, 12) is ErrorCode.NONE
+    assert mark(epoch, 2, 2) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert stable_and_end(client, topic) == (0, 1)
+    assert mark(epoch + 1, 2, 2) is ErrorCode.NONE
+    assert mark(epoch + 1, 2, 2) is ErrorCode.NONE, "sent again"
+    assert stable_and_end(client, topic) == (3, 3)
+    # Before, every marker of the epoch ended the transaction.
+    assert produce(client, topic, (producer_id, epoch + 1), 0, 12) is not ErrorCode.NONE
+
+
+def test_the_coordinator_says_which_version_a_transaction_has(make_broker):
+    broker = make_broker()
+    written = []
+
+    async def watch(node):
+        plain = node.transactions.markers.write
+
+        async def write(*arguments):
+            written.append(arguments[-1])
+            return await plain(*arguments)
+
+        node.transactions.markers.write = write
+
+    create_topic(broker.bootstrap, "t")
+    broker.run(watch)
+    with WireClient(broker.bootstrap) as client:
+        find = FindCoordinatorRequest(key_type=1, coordinator_keys=["t"])
+        until(lambda: client.call(find, 4).coordinators[0].error_code == 0)
+        for version in (2, 1):
+            producer = init(client, "t")
+            if version == 1:
+                client.call(AddPartitionsToTxnRequest("t", *producer, [AddPartitionsToTxnTopic("t", [0])]), 3)
+            assert produce(client, "t", producer, 0, 12 if version == 2 else 11) is ErrorCode.NONE
+            assert end(client, "t", producer, True, 5 if version == 2 else 4)[0] is ErrorCode.NONE
+    until(lambda: len(written) == 2)
+    assert written == [2, 0]
 
 
 class TestVersion1:

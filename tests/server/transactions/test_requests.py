@@ -1,5 +1,7 @@
 """The errors of requests about transactions, byte by byte: clients act on the error codes."""
 
+import uuid
+
 import pytest
 
 from headrace.testing.topics import create_topic
@@ -9,6 +11,7 @@ from headrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnReque
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.init_producer_id import InitProducerIdRequest
 from headrace.wire.messages.list_transactions import ListTransactionsRequest
+from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -106,6 +109,52 @@ def test_offsets_of_a_partition_that_does_not_exist_are_refused_and_the_others_k
         ErrorCode.NONE,
         ErrorCode.UNSTABLE_OFFSET_COMMIT,
     ]
+
+
+def id_of(client, topic):
+    (known,) = client.call(MetadataRequest([MetadataRequestTopic(name=topic)]), 12).topics
+    return known.topic_id
+
+
+def test_offsets_of_topics_by_id_are_kept_and_of_unknown_ids_refused(client, topic):
+    find(client, 0, "group")
+    known, unknown = id_of(client, topic), uuid.uuid4()
+    request = offsets(topic, "group", init(client, topic), (topic, [0, 9]), ("", [0]))
+    for asked, topic_id in zip(request.topics, (known, unknown), strict=True):
+        asked.topic_id = topic_id
+    replies = []
+
+    def answered():
+        reply = client.call(request, 6)
+        replies.append(
+            {
+                (each.topic_id, one.partition_index): ErrorCode(one.error_code)
+                for each in reply.topics
+                for one in each.partitions
+            }
+        )
+        return replies[-1][known, 0] is ErrorCode.NONE
+
+    until(answered)
+    assert replies[-1] == {
+        (known, 0): ErrorCode.NONE,
+        (known, 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        (unknown, 0): ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(5, ErrorCode.ILLEGAL_GENERATION), (6, ErrorCode.GROUP_ID_NOT_FOUND)]
+)
+def test_offsets_of_a_member_of_no_group_are_refused_with_a_code_the_client_knows(
+    client, topic, version, code
+):
+    group = f"none-{topic}"
+    find(client, 0, group)
+    request = offsets(topic, group, init(client, topic), (topic, [0]))
+    request.topics[0].topic_id = id_of(client, topic)
+    request.generation_id_or_member_epoch, request.member_id = 3, "member"
+    until(lambda: set(codes_of(client.call(request, version)).values()) == {code})
 
 
 def test_a_broker_that_does_not_coordinate_the_group_sends_its_offsets_on(make_broker):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,15 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import trustme
 
 from headrace.client import Admin, Producer
-from headrace.link.tls import Tls
 from headrace.testing.broker import BrokerThread
 from headrace.testing.cluster import threads
 from headrace.watch.alerts.conditions import DiskFilling
 from headrace.watch.alerts.file import read
-from headrace.watch.alerts.measures.certificates import expiry, not_after
 from headrace.watch.alerts.measures.disks import Disks
 from headrace.watch.alerts.observer import Look, Observer
 from headrace.watch.alerts.states import Finding, Seen
@@ -189,17 +185,6 @@ def test_a_listener_can_be_named_and_one_that_shows_no_certificate_is_missing_da
             ("missing", {"listener": bootstrap}),
         ]
         assert "expired on" in look.findings["r0"][0].summary
-
-
-def test_dates_are_read_in_both_forms() -> None:
-    for year in (2031, 2075):
-        ends = datetime(year, 5, 6, 7, 8, 9, tzinfo=UTC)
-        pem = trustme.CA().issue_cert("a.example", not_after=ends).cert_chain_pems[0].bytes().decode()
-        assert not_after(ssl.PEM_cert_to_DER_cert(pem)) == ends
-    with pytest.raises(ValueError, match="cannot be read"):
-        not_after(b"\x30\x03\x02\x01")
-    with pytest.raises(OSError, match="refused"):
-        expiry("127.0.0.1:1", Tls())
 
 
 class Filling:

@@ -6,7 +6,7 @@ import pytest
 from cryptography import x509
 
 from headrace.cli.cluster.settings_file import read
-from headrace.watch.doctor.certificates import Unreadable, expires, in_text
+from headrace.watch.doctor.certificates import in_text
 from tests.certificates import Certificates
 from tests.watch.doctor.looking import findings
 
@@ -67,9 +67,3 @@ def test_dates_are_read_as_the_library_reads_them(certificates):
     assert wanted[0] == datetime(2061, 5, 4, 3, 2, 1, tzinfo=UTC).timestamp(), (
         "the form with four digits of the year"
     )
-
-
-@pytest.mark.parametrize("data", [b"", b"\x30", b"\x30\x82\xff\xff", b"\x30\x03\x02\x01\x01", bytes(200)])
-def test_what_is_no_certificate_is_refused(data):
-    with pytest.raises(Unreadable):
-        expires(data)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headrace.cli.cluster.connection import Refused
 from headrace.cli.failure import Failure, did_you_mean
 from headrace.client.administration import configs
+from headrace.server.config.broker import base_setting
 from headrace.server.config.broker_table import BROKER_SETTINGS
 from headrace.server.config.retired import remark
 from headrace.wire.errors import ErrorCode
@@ -49,5 +50,5 @@ def _check_known(cluster: Cluster, kind: str, name: str, keys: Collection[str]) 
     if kind == "broker":
         known |= BROKER_SETTINGS.keys()  # the default of all brokers has no list of its own
     for key in keys:
-        if known and key not in known:
+        if known and key not in known and not (kind == "broker" and base_setting(key)):
             raise Failure(remark(key) or f"Unknown {kind} setting '{key}'.{did_you_mean(key, known)}")

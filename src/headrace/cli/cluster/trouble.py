@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError
 
 from headrace.cli.failure import Exit, Failure
+from headrace.link.addresses import split_address
 
 # "[protocol://]host:port/node: reason (after 0ms in state CONNECT)"
 _REPORT = re.compile(
@@ -110,10 +111,9 @@ def _is_loopback(bootstrap: str) -> bool:
 
 def _is_listening(bootstrap: str) -> bool:
     for server in bootstrap.split(","):
-        host, _, port = server.strip().rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=1.0).close()
-        except OSError:
+            socket.create_connection(split_address(server), timeout=1.0).close()
+        except (OSError, ValueError):
             continue
         return True
     return False
@@ -122,10 +122,9 @@ def _is_listening(bootstrap: str) -> bool:
 def _addresses(bootstrap: str) -> int:
     count = 0
     for server in bootstrap.split(","):
-        host, _, port = server.strip().rpartition(":")
         try:
-            count += len(socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM))
-        except OSError:
+            count += len(socket.getaddrinfo(*split_address(server), type=socket.SOCK_STREAM))
+        except (OSError, ValueError):
             count += 1
     return count
 

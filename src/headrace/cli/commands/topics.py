@@ -344,12 +344,21 @@ def _names(cluster: Cluster, internal: bool) -> list[str]:
 
 
 def _as_json(cluster: Cluster, topic: Topic) -> dict[str, Any]:
+    from headrace.cli.cluster.connection import Refused
     from headrace.client.administration import configs, offsets
+    from headrace.wire.errors import ErrorCode
 
     # A partition without a leader cannot report offsets.
     led = [(topic.name, p.id) for p in topic.partitions if p.leader is not None]
     first, after = cluster.call(offsets.earliest, led), cluster.call(offsets.latest, led)
-    settings = cluster.call(configs.describe, "topic", [topic.name])[topic.name]
+    try:
+        settings = cluster.call(configs.describe, "topic", [topic.name])[topic.name]
+    except Refused as refused:
+        # Seeing a topic is one permission, seeing its settings another.
+        if refused.error != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        output.note(f"{refused.sentence} Its settings are left out.")
+        settings = []
     return {
         "topic": topic.name,
         "topic_id": topic.topic_id,

@@ -9,6 +9,9 @@ from confluent_kafka import KafkaError
 from headrace.client.errors import BrokerError, ClientError
 from headrace.wire.errors import ErrorCode
 
+_DENIED = re.compile(r"authorization failed\.$", re.IGNORECASE)
+"""Kafka's words, which name neither the permission nor who lacks it."""
+
 
 class Refused(BrokerError):
     """The cluster refused a request; ``code`` is Kafka's error code."""
@@ -19,7 +22,7 @@ class Refused(BrokerError):
         except ValueError:
             name = f"The broker answered with the unknown error {code}"
         text = message if message and message != name else name.replace("_", " ").capitalize()
-        super().__init__(text if text.endswith(".") else f"{text}.", code)
+        super().__init__(_as_sentence(text), code)
 
     @property
     def name(self) -> str:
@@ -62,5 +65,12 @@ def refused_by_librdkafka(error: KafkaError) -> Refused:
 
 
 def sentence(error: KafkaError) -> str:
-    text = re.sub(r"^(Broker|Local): ", "", error.str()).strip() or error.name()
-    return text if text.endswith(".") else f"{text}."
+    text = re.sub(r"\b(Broker|Local): ", "", error.str()).strip() or error.name()
+    return _as_sentence(text)
+
+
+def _as_sentence(text: str) -> str:
+    whole = text if text.endswith(".") else f"{text}."
+    if _DENIED.search(whole):
+        return f"{whole[:-1]}: this user lacks a permission. 'headrace acls explain USER OPERATION RESOURCE' says why."
+    return whole

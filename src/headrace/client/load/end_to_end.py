@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Pr
 
 from headrace.client.administration.errors import refused_by_librdkafka, sentence
 from headrace.client.errors import ClientError, DeliveryError
-from headrace.client.load.numbers import Latencies, Pace
+from headrace.client.load.numbers import Latencies, SteadyRate
 
 _STAMP = struct.Struct(">16sq")  # this run's mark, and when the record was sent (perf_counter, ns)
 SMALLEST = _STAMP.size
@@ -82,7 +82,7 @@ class _Sender:
         self._producer.poll(0)
 
     def send_at(self, rate: float, count: int) -> None:
-        pace = Pace(rate)
+        pace = SteadyRate(rate)
         for sent in range(count):
             wait = pace.wait_seconds(sent)
             if wait > 0:

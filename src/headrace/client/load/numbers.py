@@ -77,7 +77,7 @@ class LatencySummary:
     max: float
 
 
-class Pace:
+class SteadyRate:
     """Holds a sender to so many records a second; None is as fast as it can."""
 
     def __init__(self, per_second: float | None) -> None:

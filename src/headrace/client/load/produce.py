@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headrace.client.administration.errors import refused_by_librdkafka, sentence
 from headrace.client.errors import DeliveryError
-from headrace.client.load.numbers import Latencies, LatencySummary, Pace, Throughput
+from headrace.client.load.numbers import Latencies, LatencySummary, SteadyRate, Throughput
 
 _CHUNK = 500
 SETTINGS: Mapping[str, int] = {"queue.buffering.max.messages": 500_000}
@@ -87,7 +87,7 @@ def run(
     """Raises a ClientError if any record is not acknowledged."""
     transaction = _Transaction(producer, load.transaction_seconds)
     reports = _Reports()
-    pace = Pace(load.rate)
+    pace = SteadyRate(load.rate)
     sent = size = 0
     start = time.perf_counter()
     next_window = start + load.window_seconds

@@ -16,6 +16,7 @@ from headrace.connectors.errors import ConnectorError, one_line
 from headrace.connectors.http.gateway import Gateway, GatewayLimits
 from headrace.connectors.settings import Seconds, setting
 from headrace.connectors.topic import TopicOut, connection
+from headrace.link.addresses import split_address
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,11 @@ class EndpointSettings:
     )
 
     def problems(self) -> Iterator[str]:
-        host, _, port = self.listen.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65535:
+        try:
+            host, _ = split_address(self.listen)
+        except ValueError:
+            host = ""
+        if not host:
             yield f"listen is {self.listen!r}: it must be host:port, such as 127.0.0.1:8080"
         if (self.certificate is None) != (self.private_key is None):
             yield "certificate and private_key belong together: give both or none"
@@ -98,7 +102,7 @@ class Listening(Running):
     """uvicorn in a thread; the main thread stays with the program."""
 
     def __init__(self, name: str, settings: EndpointSettings, gateway: Gateway) -> None:
-        host, _, port = settings.listen.rpartition(":")
+        host, port = split_address(settings.listen)
         self._name = name
         self._gateway = gateway
         self._failure: ConnectorError | None = None
@@ -106,7 +110,7 @@ class Listening(Running):
         config = uvicorn.Config(
             gateway,
             host=host.strip("[]"),
-            port=int(port),
+            port=port,
             http="httptools",
             loop="uvloop",
             lifespan="on",

@@ -3,6 +3,7 @@
 - Always answered with the oldest response header, whatever the version asked.
 - A version this broker does not know is answered in version 0 with UNSUPPORTED_VERSION and the list.
 - 3: compact, the client's software name and version, feature levels  - 4: feature levels may start at 0
+- 5: which broker of which cluster the client means to speak to; any other tells it to start over (KIP-1242)
 """
 
 from __future__ import annotations
@@ -31,7 +32,14 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.software_name = name
         context.connection.software_version = version
-    image = context.engines.cluster.image
+    cluster = context.engines.cluster
+    image = cluster.image
+    if context.version >= 5:
+        known = request.cluster_id is not None
+        if known != (request.node_id != -1):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if known and (request.cluster_id, request.node_id) != (image.cluster_id, cluster.broker_id):
+            return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     return ApiVersionsResponse(
         api_keys=_served(),
         # A client of version 3 rejects a level of 0.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from headrace.server.api.engines import Engines
@@ -24,20 +23,40 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 
 
-@dataclass(slots=True)
 class Context:
-    engines: Engines
-    connection: Connection
-    version: int
-    correlation_id: int
-    client_id: str | None
-    meter: Meter | None = None
-    """Counts what the request uses of its client's quotas; None while no client has a quota, and for brokers."""
-    api: str = ""
-    """The request's name in the registry."""
-    passed_on: bool = False
-    """Whether a broker has judged the request already, for its client, and passed it on to the controller."""
-    _answered: bool = False
+    __slots__ = (
+        "_answered",
+        "api",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "engines",
+        "meter",
+        "passed_on",
+        "version",
+    )
+
+    def __init__(
+        self,
+        engines: Engines,
+        connection: Connection,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        api: str = "",
+    ) -> None:
+        self.engines = engines
+        self.connection = connection
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.meter: Meter | None = None
+        """Counts what the request uses of its client's quotas; None while no client has a quota, and for brokers."""
+        self.api = api
+        """The request's name in the registry."""
+        self.passed_on = False
+        """Whether a broker has judged the request already, for its client, and passed it on to the controller."""
+        self._answered = False
 
     def reply(self, data: bytes | bytearray) -> None:
         """Answer the request. Every reply passes through `_take_turn`, which lets only the first one through."""

@@ -2,7 +2,7 @@
 
 - NON_EMPTY_GROUP while a group has members; GROUP_ID_NOT_FOUND for one that is not here.
 
-- 1: throttle time  - 2: compact
+- 1: throttle time  - 2: compact  - 3: an error in words
 """
 
 from __future__ import annotations
@@ -27,4 +27,4 @@ async def _delete(context: Context, group_id: str) -> DeletableGroupResult:
         context.require(Operation.DELETE, GROUP, group_id)
         return await context.engines.groups.delete(group_id)
     except KafkaError as error:
-        return DeletableGroupResult(group_id, error.code)
+        return DeletableGroupResult(group_id, error.code, error.message or None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 
+from headrace.compiled import mypyc_attr
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
 from headrace.server.api.forwarding import is_from_a_broker
@@ -25,6 +26,7 @@ UNEXPECTED = "The server experienced an unexpected error when processing the req
 """In Kafka's words. What it was is for the log alone."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Dispatcher:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines

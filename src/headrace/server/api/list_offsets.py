@@ -6,7 +6,7 @@
 - 0: a list of offsets, which Kafka 4 no longer serves and old monitors still ask for; here it has one, the first record at or after
   the time, where Kafka used to list the starts of segments
 - 4: leader epochs in and out  - 5: OFFSET_NOT_AVAILABLE  - 7: the record with the largest timestamp  - 8: earliest on local disk
-- 9: latest in tiered storage, of which there is none here
+- 9: latest in tiered storage, of which there is none here  - 11: earliest that waits to go there, likewise
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from headrace.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
+LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -5, -6
 
 
 async def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -69,7 +70,7 @@ async def _answer(
         elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
             reply.offset = log.log_start_offset
             reply.leader_epoch = log.epoch_for(log.log_start_offset)
-        elif asked.timestamp != LATEST_TIERED:
+        elif asked.timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
             found = await _by_time(context, log, asked.timestamp)
             if found is not None and found.offset < limit:
                 reply.timestamp, reply.offset, reply.leader_epoch = found

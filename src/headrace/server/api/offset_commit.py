@@ -7,17 +7,19 @@
 - A connection remembers its last commit: the next one mostly differs only in its offsets, and is then not decoded again.
 
 - 2 to 4: a retention time per commit  - 3: throttle time  - 6: leader epoch  - 7: instance ids  - 8: compact
-- 9: consumer protocol: GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH
+- 9: consumer protocol: GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH  - 10: topics by id
 """
 
 from __future__ import annotations
 
 import struct
+import uuid
 from collections.abc import Callable, Sequence
 
 from headrace.server.api.context import Context
 from headrace.server.api.engines import Engines
 from headrace.server.api.metering import tell_throttle_time
+from headrace.server.api.topic_ids import UNKNOWN, name_of
 from headrace.server.cluster.image import Topic
 from headrace.server.groups.offsets.commit import PreparedCommit, refuse
 from headrace.server.net.connection import Connection
@@ -25,6 +27,7 @@ from headrace.server.security.operations import GROUP, TOPIC, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.offset_commit import OffsetCommitResponse
 from headrace.wire.offset_commit import (
+    TOPIC_IDS,
     Commit,
     RepeatedCommit,
     TopicCommit,
@@ -44,21 +47,24 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
     engines, connection = context.engines, context.connection
     commit, offsets_at = read_commit(frame, position, context.version)
     refused: list[TopicResult] = []
+    if context.version >= TOPIC_IDS:
+        commit, refused = _by_name(context, commit)
     if engines.guarded:
-        commit, refused = _take_out_denied(context, commit)
+        commit, denied = _take_out_denied(context, commit)
+        refused += denied
     commit, unknown = _take_out_unknown(context, commit)
     refused += unknown
     connection.mute()
     if refused and not commit.topics:
-        _reply(context, encode_reply(refused, context.version, context.correlation_id))
+        _reply(context, encode_reply(refused, context.version, context.correlation_id, commit.ids))
         return
     try:
         prepared = engines.groups.prepare_commit(context.version, commit)
     except KafkaError as error:
         results = refuse(commit.topics, error.code) + refused
-        _reply(context, encode_reply(results, context.version, context.correlation_id))
+        _reply(context, encode_reply(results, context.version, context.correlation_id, commit.ids))
         return
-    reply = encode_reply(prepared.results + refused, context.version, 0)
+    reply = encode_reply(prepared.results + refused, context.version, 0, commit.ids)
     engines.groups.commit(
         prepared, prepared.offsets, _answering(context, prepared, bytes(reply[8:]), refused)
     )
@@ -109,8 +115,9 @@ def _answering(
             start = _LENGTH_AND_CORRELATION.pack(len(accepted) + 4, context.correlation_id)
             _reply(context, bytearray(start + accepted))
             return
-        results = [*refuse(prepared.request.topics, error.code), *refused]
-        _reply(context, encode_reply(results, context.version, context.correlation_id))
+        request = prepared.request
+        results = [*refuse(request.topics, error.code), *refused]
+        _reply(context, encode_reply(results, context.version, context.correlation_id, request.ids))
 
     return done
 
@@ -119,6 +126,22 @@ def _reply(context: Context, frame: bytearray) -> None:
     if context.meter is not None:
         tell_throttle_time(frame, OffsetCommitResponse, context.version, context.meter.answered())
     context.reply_together(frame)
+
+
+def _by_name(context: Context, commit: Commit) -> tuple[Commit, list[TopicResult]]:
+    """The commit with the names of its topics, without those whose id nobody knows, and the answers for those."""
+    image = context.engines.cluster.image
+    topics: list[TopicCommit] = []
+    unknown: list[TopicCommit] = []
+    ids = {}
+    for topic_id, partitions in commit.topics:
+        name = name_of(image, uuid.UUID(topic_id))
+        ids[name] = commit.ids[topic_id]
+        (unknown if name.startswith(UNKNOWN) else topics).append(TopicCommit(name, partitions))
+    code = ErrorCode.UNKNOWN_TOPIC_ID
+    if unknown and not context.may(Operation.READ, GROUP, commit.group_id):
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return commit._replace(topics=topics, ids=ids), refuse(unknown, code)
 
 
 def _take_out_denied(context: Context, commit: Commit) -> tuple[Commit, list[TopicResult]]:

@@ -5,12 +5,13 @@
   with commits of an open transaction (UNSTABLE_OFFSET_COMMIT), so that the client asks again.
 
 - 2: all topics of the group; an error for the whole  - 3: throttle time  - 5: leader epoch  - 6: compact
-- 7: require_stable  - 8: many groups  - 9: member id and epoch, checked for the consumer protocol
+- 7: require_stable  - 8: many groups  - 9: member id and epoch, checked for the consumer protocol  - 10: topics by id
 """
 
 from __future__ import annotations
 
 from headrace.server.api.context import Context
+from headrace.server.api.topic_ids import UNKNOWN, name_of
 from headrace.server.security.operations import GROUP, TOPIC, Operation
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.offset_fetch import (
@@ -27,11 +28,14 @@ from headrace.wire.messages.offset_fetch import (
 
 FIRST_VERSION_WITH_ERROR = 2
 FIRST_VERSION_WITH_MANY_GROUPS = 8
+FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
 async def handle(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
-        groups = [await _fetch(context, group, request.require_stable) for group in request.groups]
+        by_id = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
+        fetch = _fetch_by_id if by_id else _fetch
+        groups = [await fetch(context, group, request.require_stable) for group in request.groups]
         return OffsetFetchResponse(groups=groups)
     topics = None
     if request.topics is not None:
@@ -72,6 +76,29 @@ async def _fetch(
         if code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
             code = ErrorCode.NOT_COORDINATOR  # the one that older consumers retry
         return OffsetFetchResponseGroup(group.group_id, error_code=code)
+
+
+async def _fetch_by_id(
+    context: Context, group: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    """The same with ids for names; topics that are gone are left out when the client asks for all."""
+    unknown: list[OffsetFetchRequestTopics] = []
+    if group.topics is not None:
+        for topic in group.topics:
+            topic.name = name_of(context.engines.cluster.image, topic.topic_id)
+        unknown = [topic for topic in group.topics if topic.name.startswith(UNKNOWN)]
+        group.topics = [topic for topic in group.topics if not topic.name.startswith(UNKNOWN)]
+    found = await _fetch(context, group, require_stable)
+    topics = context.engines.cluster.image.topics
+    found.topics = [each for each in found.topics if each.name in topics]
+    for each in found.topics:
+        each.topic_id = topics[each.name].id
+    if not found.error_code:
+        for topic in unknown:
+            failed = _failed(topic, ErrorCode.UNKNOWN_TOPIC_ID)
+            failed.topic_id = topic.topic_id
+            found.topics.append(failed)
+    return found
 
 
 async def _visible(

@@ -20,10 +20,10 @@ SERVED: dict[str, tuple[int, int, int]] = {
     # name: (key, lowest version, highest version)
     "produce": (0, 0, 13),
     "fetch": (1, 4, 18),
-    "list_offsets": (2, 0, 10),
+    "list_offsets": (2, 0, 11),
     "metadata": (3, 0, 13),
-    "offset_commit": (8, 2, 9),
-    "offset_fetch": (9, 1, 9),
+    "offset_commit": (8, 2, 10),
+    "offset_fetch": (9, 1, 10),
     "find_coordinator": (10, 0, 6),
     "join_group": (11, 0, 9),
     "heartbeat": (12, 0, 4),
@@ -32,7 +32,7 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "describe_groups": (15, 0, 6),
     "list_groups": (16, 0, 5),
     "sasl_handshake": (17, 0, 1),
-    "api_versions": (18, 0, 4),
+    "api_versions": (18, 0, 5),
     "create_topics": (19, 2, 7),
     "delete_topics": (20, 1, 6),
     "delete_records": (21, 0, 2),
@@ -41,21 +41,22 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "add_partitions_to_txn": (24, 0, 5),
     "add_offsets_to_txn": (25, 0, 4),
     "end_txn": (26, 0, 5),
-    "write_txn_markers": (27, 1, 1),
-    "txn_offset_commit": (28, 0, 5),
+    "write_txn_markers": (27, 1, 2),
+    "txn_offset_commit": (28, 0, 6),
     "describe_acls": (29, 1, 3),
     "create_acls": (30, 1, 3),
     "delete_acls": (31, 1, 3),
     "describe_configs": (32, 1, 4),
     "alter_configs": (33, 0, 2),
-    "describe_log_dirs": (35, 1, 4),
+    "alter_replica_log_dirs": (34, 1, 2),
+    "describe_log_dirs": (35, 1, 5),
     "sasl_authenticate": (36, 0, 2),
     "create_partitions": (37, 0, 3),
     "create_delegation_token": (38, 1, 3),
     "renew_delegation_token": (39, 1, 2),
     "expire_delegation_token": (40, 1, 2),
     "describe_delegation_token": (41, 1, 3),
-    "delete_groups": (42, 0, 2),
+    "delete_groups": (42, 0, 3),
     "elect_leaders": (43, 0, 2),
     "incremental_alter_configs": (44, 0, 1),
     "alter_partition_reassignments": (45, 0, 1),
@@ -77,6 +78,18 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "push_telemetry": (72, 0, 0),
     "list_config_resources": (74, 0, 1),
     "describe_topic_partitions": (75, 0, 0),
+    "share_group_heartbeat": (76, 1, 1),
+    "share_group_describe": (77, 1, 1),
+    "share_fetch": (78, 1, 2),
+    "share_acknowledge": (79, 1, 2),
+    "initialize_share_group_state": (83, 0, 0),
+    "read_share_group_state": (84, 0, 0),
+    "write_share_group_state": (85, 0, 1),
+    "delete_share_group_state": (86, 0, 0),
+    "read_share_group_state_summary": (87, 0, 1),
+    "describe_share_group_offsets": (90, 0, 1),
+    "alter_share_group_offsets": (91, 0, 0),
+    "delete_share_group_offsets": (92, 0, 0),
 }
 
 FETCHES = {FETCH: "FetchConsumer", FOLLOWER_FETCH: "FetchFollower"}
@@ -85,6 +98,13 @@ BETWEEN_BROKERS: dict[str, tuple[int, int, int]] = {
     # Served, but not advertised: clients have no use for them.
     "alter_partition": (56, 2, 3),
     "allocate_producer_ids": (67, 0, 0),
+    "report_mirrors": (20002, 0, 0),
+}
+
+OF_OUR_OWN: dict[str, tuple[int, int, int]] = {
+    # Served, but not advertised: no client of Kafka's knows them. Our commands look for the feature that comes with them.
+    "alter_mirrors": (20000, 0, 0),
+    "describe_mirrors": (20001, 0, 0),
 }
 
 
@@ -133,6 +153,7 @@ class Api:
 
 
 APIS: dict[int, Api] = {
-    key: Api(name, key, low, high) for name, (key, low, high) in (SERVED | BETWEEN_BROKERS).items()
+    key: Api(name, key, low, high)
+    for name, (key, low, high) in (SERVED | BETWEEN_BROKERS | OF_OUR_OWN).items()
 }
 ADVERTISED = sorted(key for key, _, _ in SERVED.values())

@@ -5,13 +5,20 @@ A request that a broker passes on was judged there, for its client's principal; 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from headrace.server.api.context import Context
 from headrace.server.api.forwarding import is_from_a_broker
 from headrace.server.cluster.image import DelegationToken
+from headrace.server.cluster.situation import Decision
 from headrace.server.cluster.tokens import Lifetimes
 from headrace.server.security.principals import ANONYMOUS
 from headrace.server.security.tokens import TokenKeys
 from headrace.wire.errors import ErrorCode, KafkaError
+from headrace.wire.schema import Request, Response
+
+R = TypeVar("R", bound=Response)
 
 
 def passed_on(context: Context) -> bool:
@@ -61,6 +68,28 @@ def check_may_renew(context: Context, token: DelegationToken | None) -> None:
             ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH,
             "Specified Principal is not valid Owner/Renewer of Delegation Token.",
         )
+
+
+async def change_expiry(
+    context: Context,
+    request: Request[R],
+    hmac: bytes,
+    decision: Callable[[str | None, int], Decision[int]],
+    reply: Callable[[int, int], R],
+) -> R:
+    """Owner and renewers change when a token expires. The controller decides, from the token's id (None where there is no such token)
+    and the time; the reply is made of an error code and the new end."""
+    by_client = not passed_on(context)
+    if by_client:
+        check_allowed(context)
+    token = find_by_hmac(context, hmac)
+    cluster = context.engines.cluster
+    if by_client:
+        check_may_renew(context, token)
+        if not cluster.is_controller:
+            return await cluster.ask_controller(request, context.version)
+    token_id = token.id if token is not None else None
+    return reply(0, await cluster.decide(decision(token_id, context.engines.clock.now_ms())))
 
 
 def split_principal(principal: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@
 - 2: leader epoch; COORDINATOR_LOAD_IN_PROGRESS, which older clients fail on, instead of COORDINATOR_NOT_AVAILABLE
 - 3: compact; member and generation are checked  - 4: TRANSACTION_ABORTABLE
 - 5: transaction version 2: the group's partition is taken into the transaction here, without AddOffsetsToTxn
+- 6: topics by id; GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH instead of ILLEGAL_GENERATION
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from headrace.server.api.context import Context
 from headrace.server.api.group_client import client_of
 from headrace.server.api.offset_partitions import Codes, refused_partitions
+from headrace.server.api.topic_ids import UNKNOWN, name_of
 from headrace.server.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.server.log.producers import VerificationGuard
 from headrace.server.security.operations import GROUP, TRANSACTIONAL_ID, Operation
@@ -28,6 +30,7 @@ from headrace.wire.messages.txn_offset_commit import (
 
 KNOWS_LOADING = 2
 ENLISTED_BY_COMMITTING = 5
+TOPIC_IDS = 6
 ASK_AGAIN = {
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -37,14 +40,20 @@ ASK_AGAIN = {
 
 async def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     asked = request.topics
+    if context.version >= TOPIC_IDS:
+        for topic in asked:
+            topic.name = name_of(context.engines.cluster.image, topic.topic_id)
     try:
         context.require(Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
         context.require(Operation.READ, GROUP, request.group_id)
-        codes = refused_partitions(context, asked)
+        codes = _unknown(asked) if context.version >= TOPIC_IDS else {}
+        codes |= refused_partitions(context, _without(asked, codes))
         request.topics = _without(asked, codes)
         if request.topics or not codes:
             await _enlist(context, request)
-            response = await context.engines.groups.commit_transactional(client_of(context), request)
+            response = await context.engines.groups.commit_transactional(
+                client_of(context), request, knows_member_epochs=context.version >= TOPIC_IDS
+            )
             for done in response.topics:
                 codes |= {(done.name, each.partition_index): each.error_code for each in done.partitions}
     except KafkaError as error:
@@ -53,6 +62,15 @@ async def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffset
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         codes = {(topic.name, each.partition_index): code for topic in asked for each in topic.partitions}
     return _answer(asked, codes)
+
+
+def _unknown(topics: list[TxnOffsetCommitRequestTopic]) -> Codes:
+    return {
+        (topic.name, each.partition_index): ErrorCode.UNKNOWN_TOPIC_ID
+        for topic in topics
+        if topic.name.startswith(UNKNOWN)
+        for each in topic.partitions
+    }
 
 
 def _without(topics: list[TxnOffsetCommitRequestTopic], codes: Codes) -> list[TxnOffsetCommitRequestTopic]:
@@ -110,6 +128,7 @@ def _answer(topics: list[TxnOffsetCommitRequestTopic], codes: Codes) -> TxnOffse
                     )
                     for each in topic.partitions
                 ],
+                topic.topic_id,
             )
             for topic in topics
         ]

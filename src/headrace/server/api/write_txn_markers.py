@@ -1,4 +1,7 @@
-"""WriteTxnMarkers: a coordinator, or an administrator aborting a hanging transaction, ends it in partitions led here."""
+"""WriteTxnMarkers: a coordinator, or an administrator aborting a hanging transaction, ends it in partitions led here.
+
+- 2: the transaction version. From 2 on every marker has an epoch of its own, so a late one of an earlier transaction is refused (KIP-1228).
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ async def _write(context: Context, marker: WritableTxnMarker) -> WritableTxnMark
             marker.coordinator_epoch,
             marker.transaction_result,
             partitions,
+            marker.transaction_version,
         )
     else:
         codes = dict.fromkeys(partitions, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -6,13 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
+from headrace import __version__
 from headrace.clock import Clock
 from headrace.link.aio import AsyncConnection
 from headrace.link.errors import BrokerDistrusted, BrokerUnavailable
 from headrace.link.settings import KafkaSettings
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.passed_on import Client, for_client
+from headrace.wire.messages.api_versions import ApiVersionsRequest
 from headrace.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
@@ -46,6 +49,8 @@ class Peers:
         self._settings = settings
         self._connections: dict[int, AsyncConnection] = {}
         self._making: dict[int, asyncio.Task[AsyncConnection]] = {}
+        self._versions: WeakKeyDictionary[AsyncConnection, dict[int, int]] = WeakKeyDictionary()
+        """The newest version that the other side of a connection serves, by API."""
         self._complaints: dict[int, tuple[str, float]] = {}
         """What was last said of connecting to each broker in vain, and when."""
 
@@ -98,6 +103,18 @@ class Peers:
         name = self._client_id if client is None else for_client(self._client_id, client)
         wait = self._request_timeout if timeout is None else timeout
         return await connection.call(request, version, wait, client_id=name)
+
+    async def newest(self, broker_id: int, request: type[Request], wanted: int) -> int:
+        """The newest version of a request, up to `wanted`, that the other broker serves, too: it may be one before an upgrade."""
+        connection = self._connections.get(broker_id)
+        if connection is None or not connection.fresh:
+            connection = await self._share(broker_id)
+        versions = self._versions.get(connection)
+        if versions is None:
+            asked = ApiVersionsRequest("headrace", __version__)
+            offered = (await connection.call(asked, 3, self._request_timeout)).api_keys
+            versions = self._versions[connection] = {each.api_key: each.max_version for each in offered}
+        return min(wanted, versions.get(request.API_KEY, wanted))
 
     async def _share(self, broker_id: int) -> AsyncConnection:
         """Open the shared connection once for all concurrent callers; a caller that stops waiting does not affect the others."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from headrace.nearest import nearest
 from headrace.server.config.authorization import check_authorization, remarks
 from headrace.server.config.broker_table import BROKER_SETTINGS, DYNAMIC_ONLY
 from headrace.server.config.definition import ConfigError, Setting, Value
@@ -146,9 +147,9 @@ class BrokerConfig:
         if idle := list(inert_settings(static)):
             warnings.append(without_effect(idle))
         notices += remarks(static)
-        config = cls(static=static, references=references, notices=tuple(notices), warnings=tuple(warnings))
+        config = cls(static=static, references=references, notices=tuple(notices))
         config._check()
-        return config
+        return replace(config, warnings=(*warnings, *config._of_no_listener(places or {})))
 
     def with_static(self, name: str, text: str) -> BrokerConfig:
         """The same with another value from the start: what a port 0 became."""
@@ -358,6 +359,22 @@ class BrokerConfig:
         if defaults.retention_ms == 0:
             raise ConfigError("log.retention.ms must be unlimited (-1) or, greater than or equal to 1.")
         check_topic_config(defaults)
+
+    def _of_no_listener(self, places: Mapping[str, str]) -> Iterator[str]:
+        """A sentence for each setting of a listener that this broker does not have: a slip in its name may leave the one that was
+        meant open. Controllers' listeners are left out, because a file of Kafka may have them."""
+        theirs = (self.string("controller.listener.names") or "").split(",")
+        known = [listener.name.lower() for listener in self.listeners]
+        for name in self.static:
+            if not name.startswith(_LISTENER_PREFIX):
+                continue
+            listener = name[len(_LISTENER_PREFIX) :].partition(".")[0]
+            if listener in known or listener in (each.strip().lower() for each in theirs):
+                continue
+            place = f"{places[name]}: " if name in places else ""
+            near = listener.lower() if listener.lower() in known else nearest(listener, known)
+            hint = f" Did you mean {_LISTENER_PREFIX}{near}?" if near else ""
+            yield f"{place}{name} has no effect: `listeners` has no {listener}, only {', '.join(known)}.{hint}"
 
     def _check_listeners(self) -> None:
         if not self.listeners:

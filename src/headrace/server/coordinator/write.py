@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -12,16 +11,24 @@ R = TypeVar("R")
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(slots=True, frozen=True)
 class Write(Generic[R, T_co]):
     """The result of an operation on the state. The records are appended as one batch, or not at all."""
 
-    records: Sequence[R]
-    reply: T_co
-    apply: Callable[[], None] | None = None
-    """Called in place of replaying the records, where the change holds more than records can."""
-    finish: Callable[[KafkaError | None], None] | None = None
-    """Called when the records are committed, or with the error when they never will be."""
+    __slots__ = ("apply", "finish", "records", "reply")
+
+    def __init__(
+        self,
+        records: Sequence[R],
+        reply: T_co,
+        apply: Callable[[], None] | None = None,
+        finish: Callable[[KafkaError | None], None] | None = None,
+    ) -> None:
+        self.records = records
+        self.reply = reply
+        self.apply = apply
+        """Called in place of replaying the records, where the change holds more than records can."""
+        self.finish = finish
+        """Called when the records are committed, or with the error when they never will be."""
 
 
 def already_applied() -> None:

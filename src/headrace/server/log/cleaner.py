@@ -16,7 +16,6 @@ from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Executor
 from contextlib import aclosing
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from headrace.server.log.candidates import Candidate, examine
 from headrace.server.log.checkpoints import CLEANER, TopicPartition, read_checkpoint, write_checkpoint
@@ -72,13 +71,13 @@ class LogCleaner:
         self._clock = manager.environment.clock
         self._process = CleanerProcess()
         self._worker: Worker = worker or self._process.clean
-        self._clean_until: WeakKeyDictionary[PartitionLog, tuple[int, int]] = WeakKeyDictionary()
-        """Up to where each log is compacted, and its count of truncations at that time. Dropped with the log: a new topic
-        may have the same name."""
+        self._clean_until: dict[PartitionLog, tuple[int, int]] = {}
+        """Up to where each log is compacted, and its count of truncations at that time. By the log and not by its name: a new
+        topic may have the same one."""
         self._written: dict[str, dict[TopicPartition, int]] = {}
         """The contents of each directory's checkpoint."""
         self._one_at_a_time = asyncio.Lock()
-        self._put_off: WeakKeyDictionary[PartitionLog, int] = WeakKeyDictionary()
+        self._put_off: dict[PartitionLog, int] = {}
         """Logs that could not be compacted, and the offset up to which that was tried."""
         for directory in manager.online_directories:
             known = read_checkpoint(directory.files, directory.path, CLEANER)
@@ -113,6 +112,9 @@ class LogCleaner:
             return await self._clean_dirtiest()
 
     async def _clean_dirtiest(self) -> bool:
+        for known in (self._clean_until, self._put_off):
+            for gone in [log for log in known if not self._manager.holds(log)]:
+                del known[gone]
         for directory in self._manager.online_directories:
             await self._checkpoint(directory)  # without the logs that are gone
         candidate = await self._dirtiest()
@@ -245,7 +247,8 @@ class LogCleaner:
             store, sources = found
             store.replace(sources, segment, log.config.file_delete_delay_ms)
         except OSError as error:
-            log.take_offline(f"a compacted segment cannot be put into service: {error}")
+            if log.truncations == truncations:  # else it has moved to another directory
+                log.take_offline(f"a compacted segment cannot be put into service: {error}")
             return False
         return True
 

@@ -43,8 +43,8 @@ class GroupFlusher:
         except KafkaError as error:
             self._fail(log, error)
             return
-        except RuntimeError as error:  # No thread can be started now: the next caller tries again.
-            sentence = f"{log.name} cannot be flushed right now: {error}."
+        except RuntimeError as refused:  # No thread can be started now: the next caller tries again.
+            sentence = f"{log.name} cannot be flushed right now: {refused}."
             self._fail(log, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, sentence))
             return
         running.add_done_callback(

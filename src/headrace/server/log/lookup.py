@@ -55,13 +55,11 @@ def latest_timestamp(view: SegmentView) -> TimestampOffset | None:
 
 def _latest_of_all(segments: list[Segment]) -> TimestampOffset | None:
     """The same from every header, for when compaction emptied the batch that the indexes name and kept it for its producer."""
-    places = (
-        (segment, position, header)
-        for segment in segments
-        for position, header in segment.headers(0)
-        if header.records_count
-    )
-    latest = max(places, key=lambda place: place[2].max_timestamp, default=None)
+    latest: tuple[Segment, int, BatchHeader] | None = None
+    for segment in segments:
+        for position, header in segment.headers(0):
+            if header.records_count and (latest is None or header.max_timestamp > latest[2].max_timestamp):
+                latest = (segment, position, header)
     if latest is None or latest[2].max_timestamp == NO_TIMESTAMP:
         return None
     segment, position, header = latest

@@ -53,6 +53,11 @@ class ProducerState:
         """Producers known from a snapshot, which has only their last batch; the earlier ones have not been looked up."""
         self._earlier: EarlierHeaders = _nothing_earlier
 
+    def look_back(self, earlier: EarlierHeaders) -> None:
+        """The log's files have been replaced by others with the same batches."""
+        if self._earlier is not _nothing_earlier:
+            self._earlier = earlier
+
     # Checking a batch before it is written
 
     def check(
@@ -148,6 +153,17 @@ class ProducerState:
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"Coordinator epoch {marker.coordinator_epoch} for producer {producer_id} in {self.name} is "
                 f"behind {entry.coordinator_epoch}: another coordinator has taken over.",
+            )
+
+    def check_marker_of_its_own_epoch(self, producer_id: int, epoch: int) -> None:
+        """The epoch grows with every end of a transaction: a marker with that of one still open is for an earlier one. It is
+        a retry if none is open."""
+        entry = self.entries.get(producer_id)
+        if entry is not None and epoch == entry.epoch and entry.transaction_first_offset >= 0:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"A marker with epoch {epoch} of producer {producer_id} came late to {self.name}: a transaction of that "
+                "epoch is open there, which a marker with the next epoch will end.",
             )
 
     def _fenced(self, producer_id: int, epoch: int, current: int) -> KafkaError:

@@ -52,6 +52,11 @@ def _replicas(partition: Partition) -> int:
     return len(partition.leadership.followers) + 1 if partition.leadership is not None else 0
 
 
+def _spare(partition: Partition) -> int:
+    """How many replicas may go out of sync before `min.insync.replicas` is not met; negative when it is not."""
+    return _in_sync(partition) - min(partition.config.min_insync_replicas, _replicas(partition))
+
+
 OF_PARTITION: tuple[tuple[str, str, Callable[[Partition, MetadataImage], int]], ...] = (
     ("kafka_topic_partition_current_offset", "The offset up to which consumers can read.", lambda p, _: p.log.high_watermark),
     ("kafka_topic_partition_oldest_offset", "The offset at which the log begins.", lambda p, _: p.log.log_start_offset),
@@ -59,6 +64,9 @@ OF_PARTITION: tuple[tuple[str, str, Callable[[Partition, MetadataImage], int]], 
     ("kafka_topic_partition_replicas", "Replicas.", lambda p, _: _replicas(p)),
     ("kafka_topic_partition_leader_is_preferred", "1 when the preferred leader leads.", _is_preferred),
     ("kafka_topic_partition_under_replicated_partition", "1 when a replica is out of sync.", lambda p, _: int(_in_sync(p) < _replicas(p))),
+    ("kafka_cluster_partition_replicascount", "Replicas, by the JMX exporter's name.", lambda p, _: _replicas(p)),
+    ("kafka_cluster_partition_underminisr", "1 with fewer replicas in sync than min.insync.replicas.", lambda p, _: int(_spare(p) < 0)),
+    ("kafka_cluster_partition_atminisr", "1 with exactly min.insync.replicas in sync.", lambda p, _: int(_spare(p) == 0)),
 )  # fmt: skip
 
 

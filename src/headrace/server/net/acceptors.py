@@ -36,7 +36,7 @@ class FrameServer(Protocol):
     def dispatch(self, connection: Connection, frame: memoryview) -> None: ...
 
 
-class Limits:
+class ServingLimits:
     """What one broker grants all its clients together."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Acceptors:
     def __init__(
         self,
         dispatcher: FrameServer,
-        limits: Limits,
+        limits: ServingLimits,
         admission: Admission,
         clock: Clock,
         disk: Executor,

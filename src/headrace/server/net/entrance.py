@@ -1,4 +1,4 @@
-"""How a connection gets in: TLS if the listener speaks it, then whoever guards the listener; and one sentence in the log if it does not."""
+"""How a connection gets in: TLS if the listener speaks it, then the listener's login; and one sentence in the log if it is refused."""
 
 from __future__ import annotations
 

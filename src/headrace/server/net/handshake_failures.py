@@ -5,8 +5,8 @@ from __future__ import annotations
 import ssl
 from datetime import datetime
 
+from headrace.link.certificates import validity_of
 from headrace.server.config.listeners import Listener
-from headrace.server.security.distinguished_names import validity_of
 from headrace.server.security.server_tls import ListenerTls
 
 _HANDSHAKE_RECORD = 0x16

@@ -45,7 +45,7 @@ class _Level(NamedTuple):
     limits: dict[Key, float]
 
 
-class Limits:
+class QuotaLimits:
     """The limits of one kind of quota, as the cluster's metadata has them."""
 
     def __init__(self, quotas: Mapping[QuotaEntity, Mapping[str, float]], kind: str) -> None:

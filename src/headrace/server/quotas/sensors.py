@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from headrace.server.cluster.image import QuotaEntity
 from headrace.server.quotas.arithmetic import INT_MAX, Rate, TokenBucket, Window
-from headrace.server.quotas.limits import Key, Limits
+from headrace.server.quotas.limits import Key, QuotaLimits
 
 
 class _Sensor(Protocol):
@@ -24,7 +24,7 @@ class Sensors(Generic[S]):
         self.kind = kind
         self.window = window
         self._make = make
-        self._limits = Limits({}, kind)
+        self._limits = QuotaLimits({}, kind)
         self._sensors: dict[Key, S] = {}
         self._swept = 0
         self.on_change: Callable[[], None] | None = None
@@ -40,7 +40,7 @@ class Sensors(Generic[S]):
 
     def apply(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """The limits are these from now on; what was used before still counts."""
-        self._limits = Limits(quotas, self.kind)
+        self._limits = QuotaLimits(quotas, self.kind)
         if not self._limits:
             self._sensors.clear()
 

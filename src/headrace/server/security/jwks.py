@@ -32,7 +32,7 @@ class KeyUnavailable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointSettings:
+class KeyEndpoint:
     url: str
     refresh: float
     """Seconds after which the keys are fetched again."""
@@ -51,7 +51,7 @@ class LoadedKeys:
 
 
 class KeySet:
-    def __init__(self, settings: EndpointSettings, threads: Executor, clock: Clock) -> None:
+    def __init__(self, settings: KeyEndpoint, threads: Executor, clock: Clock) -> None:
         self._settings = settings
         self._threads = threads
         self._clock = clock
@@ -155,7 +155,7 @@ class KeySet:
         self._next_try = self._clock.monotonic() + wait
 
 
-def load_keys(settings: EndpointSettings) -> LoadedKeys:
+def load_keys(settings: KeyEndpoint) -> LoadedKeys:
     """What the endpoint has now. Any exception when it cannot be had; ValueError when it has no keys."""
     from jwt import PyJWK
 

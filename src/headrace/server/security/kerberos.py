@@ -14,8 +14,9 @@ from headrace.link.jaas import JaasEntry
 from headrace.link.kerberos import KerberosContext
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
-from headrace.server.security.kerberos_rules import KerberosRules, NoRule
+from headrace.server.security.kerberos_rules import KerberosRules
 from headrace.server.security.mechanisms import GSSAPI, Grant, Refused, Step
+from headrace.server.security.principal_rules import NoRule
 from headrace.wire.sasl.errors import SaslError
 from headrace.wire.sasl.gssapi import server_exchange
 
@@ -28,8 +29,8 @@ class Kerberos:
         self.rules = rules
         self.threads = threads
 
-    def begin(self) -> KerberosLogin:
-        return KerberosLogin(self)
+    def begin(self) -> KerberosExchange:
+        return KerberosExchange(self)
 
 
 def kerberos_of(listener: str, config: BrokerConfig, entry: JaasEntry | None, threads: Executor) -> Kerberos:
@@ -64,7 +65,7 @@ def kerberos_of(listener: str, config: BrokerConfig, entry: JaasEntry | None, th
     return Kerberos(credentials, rules, threads)
 
 
-class KerberosLogin:
+class KerberosExchange:
     def __init__(self, kerberos: Kerberos) -> None:
         self._kerberos = kerberos
         self._context: gssapi.SecurityContext | None = None

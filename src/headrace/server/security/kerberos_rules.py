@@ -11,16 +11,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headrace.server.security.principal_rules import NoRule
+
 _PRINCIPAL = re.compile(r"(?P<service>[^/@]*)(?:/(?P<host>[^/@]*))?@(?P<realm>[^/@]*)")
 _RULE = re.compile(
     r"(?P<default>DEFAULT)|RULE:\[(?P<parts>\d+):(?P<form>[^\]]*)\](?:\((?P<match>[^)]*)\))?"
     r"(?:s/(?P<pattern>[^/]*)/(?P<replacement>[^/]*)/(?P<all>g)?)?/?(?P<case>[LU])?"
 )
 _PARAMETER = re.compile(r"\$(\d)")
-
-
-class NoRule(Exception):
-    """No rule gives this principal a name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 
 from headrace.clock import Clock
+from headrace.link.certificates import MalformedCertificate
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.config.listeners import Listener
-from headrace.server.security.distinguished_names import MalformedCertificate
 from headrace.server.security.server_tls import ListenerTls, check_names, listener_tls
 
 log = logging.getLogger("headrace")

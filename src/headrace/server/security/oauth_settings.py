@@ -1,4 +1,4 @@
-"""OAUTHBEARER from a listener's settings. Whoever could show any token, or none, is refused at the start."""
+"""OAUTHBEARER from a listener's settings. Settings that would accept any token, or none, are refused at start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from headrace.clock import Clock
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
-from headrace.server.security.jwks import SCHEMES, EndpointSettings, KeySet
+from headrace.server.security.jwks import SCHEMES, KeyEndpoint, KeySet
 from headrace.server.security.oauthbearer import OAuthBearer, TokenRules, TokenValidator
 
 
@@ -35,7 +35,7 @@ def oauthbearer_of(listener: str, config: BrokerConfig, threads: Executor, clock
                 f"Listener {listener} offers OAUTHBEARER but would take tokens of any {name}: set "
                 f"sasl.oauthbearer.expected.{name}, or sasl.oauthbearer.allow.unverified.{name}=true if that is meant."
             )
-    endpoint = EndpointSettings(
+    endpoint = KeyEndpoint(
         url=url,
         refresh=config.integer("sasl.oauthbearer.jwks.endpoint.refresh.ms") / 1000,
         backoff=config.integer("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms") / 1000,

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from headrace.link.certificates import subject_of
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
-from headrace.server.security.distinguished_names import subject_of
 from headrace.server.security.principal_rules import BadRule, PrincipalRules
 from headrace.server.security.principals import ANONYMOUS, USER
 

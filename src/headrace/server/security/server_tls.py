@@ -6,6 +6,7 @@ import ssl
 from dataclasses import dataclass
 from datetime import datetime
 
+from headrace.link.certificates import alternative_names_of, subject_of, validity_of
 from headrace.link.key_material import (
     KeyMaterialError,
     KeyPair,
@@ -19,7 +20,6 @@ from headrace.link.tls_versions import TlsVersions, TlsVersionsError
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.config.listeners import Listener
-from headrace.server.security.distinguished_names import alternative_names_of, subject_of, validity_of
 
 _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import TypeVar
 
 from headrace.clock import Clock
@@ -331,11 +330,11 @@ def _attempt(step: Callable[[], Promise[T]]) -> Promise[T]:
 
 def _forget_some(shard: TransactionShard, oldest: int) -> Write[TransactionRecord, int]:
     """Tombstones for ids unused since `oldest`, as many as one batch should have; the reply is their number."""
-    expired = (
-        TransactionRecord(transaction.transactional_id, None)
-        for transaction in shard.state.transactions.values()
-        if transaction.updated_ms < oldest
-        and (transaction.status is Status.EMPTY or transaction.status.ended)
-    )
-    records = list(islice(expired, FORGOTTEN_AT_ONCE))
+    records: list[TransactionRecord] = []
+    for transaction in shard.state.transactions.values():
+        if len(records) == FORGOTTEN_AT_ONCE:
+            break
+        ended = transaction.status is Status.EMPTY or transaction.status.ended
+        if ended and transaction.updated_ms < oldest:
+            records.append(TransactionRecord(transaction.transactional_id, None))
     return Write(records, len(records))

@@ -26,7 +26,7 @@ from headrace.wire.messages.write_txn_markers import (
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 RETRY_SECONDS = 0.1
 
 _NOT_READY = {
@@ -52,11 +52,12 @@ class MarkerWriter:
         coordinator_epoch: int,
         committed: bool,
         partitions: Iterable[TopicPartition],
+        transaction_version: int = 0,
     ) -> dict[TopicPartition, ErrorCode]:
         """Answered when every marker is committed. What can be written at once is, before anything is waited for."""
         written = {
             (topic, index): self._append(
-                topic, index, producer_id, producer_epoch, coordinator_epoch, committed
+                topic, index, producer_id, producer_epoch, coordinator_epoch, committed, transaction_version
             )
             for topic, index in partitions
         }
@@ -78,10 +79,13 @@ class MarkerWriter:
         producer_epoch: int,
         coordinator_epoch: int,
         committed: bool,
+        transaction_version: int,
     ) -> Promise[ErrorCode]:
         done: Promise[ErrorCode] = Promise()
         try:
             partition = self._replicas.find(topic.encode(), index, by_id=False)
+            if transaction_version >= 2:
+                partition.log.check_marker_of_its_own_epoch(producer_id, producer_epoch)
             if topic == CONSUMER_OFFSETS:
                 return self._groups.end_transaction(
                     index, producer_id, producer_epoch, coordinator_epoch, committed
@@ -146,15 +150,23 @@ class MarkerSender:
         committed = transaction.status is Status.PREPARE_COMMIT
         producer_id, epoch = transaction.producer_id, transaction.producer_epoch
         if leader == self._broker_id:
-            return await self._writer.write(producer_id, epoch, coordinator_epoch, committed, partitions)
+            return await self._writer.write(
+                producer_id, epoch, coordinator_epoch, committed, partitions, transaction.client_version
+            )
         topics: dict[str, WritableTxnMarkerTopic] = {}
         for topic, index in partitions:
             topics.setdefault(topic, WritableTxnMarkerTopic(topic)).partition_indexes.append(index)
         marker = WritableTxnMarker(
-            producer_id, epoch, committed, topics=list(topics.values()), coordinator_epoch=coordinator_epoch
+            producer_id,
+            epoch,
+            committed,
+            topics=list(topics.values()),
+            coordinator_epoch=coordinator_epoch,
+            transaction_version=transaction.client_version,
         )
         try:
-            response = await self._peers.call(leader, WriteTxnMarkersRequest([marker]), VERSION)
+            version = await self._peers.newest(leader, WriteTxnMarkersRequest, VERSION)
+            response = await self._peers.call(leader, WriteTxnMarkersRequest([marker]), version)
         except OSError as error:
             log.info("markers for broker %d wait: %s", leader, error)
             return {}

@@ -60,11 +60,11 @@ class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
     VERSIONS = (0, 5)
     FLEXIBLE = 3
     FIELDS = (
+        Field("transactions", "struct", (4, ALWAYS), array=True, struct=AddPartitionsToTxnTransaction),
         Field("v3_and_below_transactional_id", "string", (0, 3), default=""),
         Field("v3_and_below_producer_id", "int64", (0, 3), default=0),
         Field("v3_and_below_producer_epoch", "int16", (0, 3), default=0),
         Field("v3_and_below_topics", "struct", (0, 3), array=True, struct=AddPartitionsToTxnTopic),
-        Field("transactions", "struct", (4, ALWAYS), array=True, struct=AddPartitionsToTxnTransaction),
     )
 
     def __init__(
@@ -149,6 +149,8 @@ class AddPartitionsToTxnResponse(Response):
     FLEXIBLE = 3
     FIELDS = (
         Field("throttle_time_ms", "int32", (0, ALWAYS), default=0),
+        Field("error_code", "int16", (4, ALWAYS), default=0),
+        Field("results_by_transaction", "struct", (4, ALWAYS), array=True, struct=AddPartitionsToTxnResult),
         Field(
             "results_by_topic_v3_and_below",
             "struct",
@@ -156,8 +158,6 @@ class AddPartitionsToTxnResponse(Response):
             array=True,
             struct=AddPartitionsToTxnTopicResult,
         ),
-        Field("error_code", "int16", (4, ALWAYS), default=0),
-        Field("results_by_transaction", "struct", (4, ALWAYS), array=True, struct=AddPartitionsToTxnResult),
     )
 
     def __init__(

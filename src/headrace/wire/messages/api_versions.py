@@ -6,22 +6,28 @@ from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 
 
 class ApiVersionsRequest(Request["ApiVersionsResponse"]):
-    __slots__ = ("client_software_name", "client_software_version")
+    __slots__ = ("client_software_name", "client_software_version", "cluster_id", "node_id")
     API_KEY = 18
-    VERSIONS = (0, 4)
+    VERSIONS = (0, 5)
     FLEXIBLE = 3
     FIELDS = (
         Field("client_software_name", "string", (3, ALWAYS), default=""),
         Field("client_software_version", "string", (3, ALWAYS), default=""),
+        Field("cluster_id", "string", (5, ALWAYS), nullable=(5, ALWAYS)),
+        Field("node_id", "int32", (5, ALWAYS), default=-1),
     )
 
     def __init__(
         self,
         client_software_name: str = "",
         client_software_version: str = "",
+        cluster_id: str | None = None,
+        node_id: int = -1,
     ) -> None:
         self.client_software_name = client_software_name
         self.client_software_version = client_software_version
+        self.cluster_id = cluster_id
+        self.node_id = node_id
 
     @classmethod
     def reply_type(cls) -> type[ApiVersionsResponse]:

@@ -8,7 +8,7 @@ from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
 class DeleteGroupsRequest(Request["DeleteGroupsResponse"]):
     __slots__ = ("groups_names",)
     API_KEY = 42
-    VERSIONS = (0, 2)
+    VERSIONS = (0, 3)
     FLEXIBLE = 2
     FIELDS = (Field("groups_names", "string", (0, ALWAYS), array=True),)
 
@@ -24,20 +24,23 @@ class DeleteGroupsRequest(Request["DeleteGroupsResponse"]):
 
 
 class DeletableGroupResult(Message):
-    __slots__ = ("error_code", "group_id")
+    __slots__ = ("error_code", "error_message", "group_id")
     FLEXIBLE = 2
     FIELDS = (
         Field("group_id", "string", (0, ALWAYS), default=""),
         Field("error_code", "int16", (0, ALWAYS), default=0),
+        Field("error_message", "string", (3, ALWAYS), nullable=(3, ALWAYS)),
     )
 
     def __init__(
         self,
         group_id: str = "",
         error_code: int = 0,
+        error_message: str | None = None,
     ) -> None:
         self.group_id = group_id
         self.error_code = error_code
+        self.error_message = error_message
 
 
 class DeleteGroupsResponse(Response):

@@ -30,8 +30,8 @@ class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
     VERSIONS = (1, 6)
     FLEXIBLE = 4
     FIELDS = (
-        Field("topic_names", "string", (1, 5), array=True),
         Field("topics", "struct", (6, ALWAYS), array=True, struct=DeleteTopicState),
+        Field("topic_names", "string", (1, 5), array=True),
         Field("timeout_ms", "int32", (1, ALWAYS), default=0),
     )
 

@@ -25,7 +25,7 @@ class DescribableLogDirTopic(Message):
 class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"]):
     __slots__ = ("topics",)
     API_KEY = 35
-    VERSIONS = (1, 4)
+    VERSIONS = (1, 5)
     FLEXIBLE = 2
     FIELDS = (
         Field(
@@ -85,7 +85,7 @@ class DescribeLogDirsTopic(Message):
 
 
 class DescribeLogDirsResult(Message):
-    __slots__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes")
+    __slots__ = ("error_code", "is_cordoned", "log_dir", "topics", "total_bytes", "usable_bytes")
     FLEXIBLE = 2
     FIELDS = (
         Field("error_code", "int16", (1, ALWAYS), default=0),
@@ -93,6 +93,7 @@ class DescribeLogDirsResult(Message):
         Field("topics", "struct", (1, ALWAYS), array=True, struct=DescribeLogDirsTopic),
         Field("total_bytes", "int64", (4, ALWAYS), default=-1),
         Field("usable_bytes", "int64", (4, ALWAYS), default=-1),
+        Field("is_cordoned", "bool", (5, ALWAYS), default=False),
     )
 
     def __init__(
@@ -102,12 +103,14 @@ class DescribeLogDirsResult(Message):
         topics: list[DescribeLogDirsTopic] | None = None,
         total_bytes: int = -1,
         usable_bytes: int = -1,
+        is_cordoned: bool = False,
     ) -> None:
         self.error_code = error_code
         self.log_dir = log_dir
         self.topics = [] if topics is None else topics
         self.total_bytes = total_bytes
         self.usable_bytes = usable_bytes
+        self.is_cordoned = is_cordoned
 
 
 class DescribeLogDirsResponse(Response):

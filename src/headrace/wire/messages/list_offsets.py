@@ -48,7 +48,7 @@ class ListOffsetsTopic(Message):
 class ListOffsetsRequest(Request["ListOffsetsResponse"]):
     __slots__ = ("isolation_level", "replica_id", "timeout_ms", "topics")
     API_KEY = 2
-    VERSIONS = (0, 10)
+    VERSIONS = (0, 11)
     FLEXIBLE = 6
     FIELDS = (
         Field("replica_id", "int32", (0, ALWAYS), default=0),

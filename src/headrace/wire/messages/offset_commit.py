@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
+import uuid
+
+from headrace.wire.schema import ALWAYS, ZERO_UUID, Field, Message, Request, Response
 
 
 class OffsetCommitRequestPartition(Message):
@@ -29,10 +31,11 @@ class OffsetCommitRequestPartition(Message):
 
 
 class OffsetCommitRequestTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__ = ("name", "partitions", "topic_id")
     FLEXIBLE = 8
     FIELDS = (
-        Field("name", "string", (2, ALWAYS), default=""),
+        Field("name", "string", (2, 9), default=""),
+        Field("topic_id", "uuid", (10, ALWAYS), default=ZERO_UUID),
         Field("partitions", "struct", (2, ALWAYS), array=True, struct=OffsetCommitRequestPartition),
     )
 
@@ -40,9 +43,11 @@ class OffsetCommitRequestTopic(Message):
         self,
         name: str = "",
         partitions: list[OffsetCommitRequestPartition] | None = None,
+        topic_id: uuid.UUID = ZERO_UUID,
     ) -> None:
         self.name = name
         self.partitions = [] if partitions is None else partitions
+        self.topic_id = topic_id
 
 
 class OffsetCommitRequest(Request["OffsetCommitResponse"]):
@@ -55,14 +60,14 @@ class OffsetCommitRequest(Request["OffsetCommitResponse"]):
         "topics",
     )
     API_KEY = 8
-    VERSIONS = (2, 9)
+    VERSIONS = (2, 10)
     FLEXIBLE = 8
     FIELDS = (
         Field("group_id", "string", (2, ALWAYS), default=""),
         Field("generation_id_or_member_epoch", "int32", (2, ALWAYS), default=-1),
         Field("member_id", "string", (2, ALWAYS), default=""),
-        Field("retention_time_ms", "int64", (2, 4), default=-1),
         Field("group_instance_id", "string", (7, ALWAYS), nullable=(7, ALWAYS)),
+        Field("retention_time_ms", "int64", (2, 4), default=-1),
         Field("topics", "struct", (2, ALWAYS), array=True, struct=OffsetCommitRequestTopic),
     )
 
@@ -105,10 +110,11 @@ class OffsetCommitResponsePartition(Message):
 
 
 class OffsetCommitResponseTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__ = ("name", "partitions", "topic_id")
     FLEXIBLE = 8
     FIELDS = (
-        Field("name", "string", (2, ALWAYS), default=""),
+        Field("name", "string", (2, 9), default=""),
+        Field("topic_id", "uuid", (10, ALWAYS), default=ZERO_UUID),
         Field("partitions", "struct", (2, ALWAYS), array=True, struct=OffsetCommitResponsePartition),
     )
 
@@ -116,9 +122,11 @@ class OffsetCommitResponseTopic(Message):
         self,
         name: str = "",
         partitions: list[OffsetCommitResponsePartition] | None = None,
+        topic_id: uuid.UUID = ZERO_UUID,
     ) -> None:
         self.name = name
         self.partitions = [] if partitions is None else partitions
+        self.topic_id = topic_id
 
 
 class OffsetCommitResponse(Response):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
+import uuid
+
+from headrace.wire.schema import ALWAYS, ZERO_UUID, Field, Message, Request, Response
 
 
 class OffsetFetchRequestTopic(Message):
@@ -23,10 +25,11 @@ class OffsetFetchRequestTopic(Message):
 
 
 class OffsetFetchRequestTopics(Message):
-    __slots__ = ("name", "partition_indexes")
+    __slots__ = ("name", "partition_indexes", "topic_id")
     FLEXIBLE = 8
     FIELDS = (
-        Field("name", "string", (8, ALWAYS), default=""),
+        Field("name", "string", (8, 9), default=""),
+        Field("topic_id", "uuid", (10, ALWAYS), default=ZERO_UUID),
         Field("partition_indexes", "int32", (8, ALWAYS), array=True),
     )
 
@@ -34,9 +37,11 @@ class OffsetFetchRequestTopics(Message):
         self,
         name: str = "",
         partition_indexes: list[int] | None = None,
+        topic_id: uuid.UUID = ZERO_UUID,
     ) -> None:
         self.name = name
         self.partition_indexes = [] if partition_indexes is None else partition_indexes
+        self.topic_id = topic_id
 
 
 class OffsetFetchRequestGroup(Message):
@@ -67,7 +72,7 @@ class OffsetFetchRequestGroup(Message):
 class OffsetFetchRequest(Request["OffsetFetchResponse"]):
     __slots__ = ("group_id", "groups", "require_stable", "topics")
     API_KEY = 9
-    VERSIONS = (1, 9)
+    VERSIONS = (1, 10)
     FLEXIBLE = 6
     FIELDS = (
         Field("group_id", "string", (1, 7), default=""),
@@ -163,10 +168,11 @@ class OffsetFetchResponsePartitions(Message):
 
 
 class OffsetFetchResponseTopics(Message):
-    __slots__ = ("name", "partitions")
+    __slots__ = ("name", "partitions", "topic_id")
     FLEXIBLE = 8
     FIELDS = (
-        Field("name", "string", (8, ALWAYS), default=""),
+        Field("name", "string", (8, 9), default=""),
+        Field("topic_id", "uuid", (10, ALWAYS), default=ZERO_UUID),
         Field("partitions", "struct", (8, ALWAYS), array=True, struct=OffsetFetchResponsePartitions),
     )
 
@@ -174,9 +180,11 @@ class OffsetFetchResponseTopics(Message):
         self,
         name: str = "",
         partitions: list[OffsetFetchResponsePartitions] | None = None,
+        topic_id: uuid.UUID = ZERO_UUID,
     ) -> None:
         self.name = name
         self.partitions = [] if partitions is None else partitions
+        self.topic_id = topic_id
 
 
 class OffsetFetchResponseGroup(Message):

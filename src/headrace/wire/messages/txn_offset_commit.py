@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.wire.schema import ALWAYS, Field, Message, Request, Response
+import uuid
+
+from headrace.wire.schema import ALWAYS, ZERO_UUID, Field, Message, Request, Response
 
 
 class TxnOffsetCommitRequestPartition(Message):
@@ -29,10 +31,11 @@ class TxnOffsetCommitRequestPartition(Message):
 
 
 class TxnOffsetCommitRequestTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__ = ("name", "partitions", "topic_id")
     FLEXIBLE = 3
     FIELDS = (
-        Field("name", "string", (0, ALWAYS), default=""),
+        Field("name", "string", (0, 5), default=""),
+        Field("topic_id", "uuid", (6, ALWAYS), default=ZERO_UUID),
         Field("partitions", "struct", (0, ALWAYS), array=True, struct=TxnOffsetCommitRequestPartition),
     )
 
@@ -40,14 +43,16 @@ class TxnOffsetCommitRequestTopic(Message):
         self,
         name: str = "",
         partitions: list[TxnOffsetCommitRequestPartition] | None = None,
+        topic_id: uuid.UUID = ZERO_UUID,
     ) -> None:
         self.name = name
         self.partitions = [] if partitions is None else partitions
+        self.topic_id = topic_id
 
 
 class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
     __slots__ = (
-        "generation_id",
+        "generation_id_or_member_epoch",
         "group_id",
         "group_instance_id",
         "member_id",
@@ -57,14 +62,14 @@ class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
         "transactional_id",
     )
     API_KEY = 28
-    VERSIONS = (0, 5)
+    VERSIONS = (0, 6)
     FLEXIBLE = 3
     FIELDS = (
         Field("transactional_id", "string", (0, ALWAYS), default=""),
         Field("group_id", "string", (0, ALWAYS), default=""),
         Field("producer_id", "int64", (0, ALWAYS), default=0),
         Field("producer_epoch", "int16", (0, ALWAYS), default=0),
-        Field("generation_id", "int32", (3, ALWAYS), default=-1),
+        Field("generation_id_or_member_epoch", "int32", (3, ALWAYS), default=-1),
         Field("member_id", "string", (3, ALWAYS), default=""),
         Field("group_instance_id", "string", (3, ALWAYS), nullable=(3, ALWAYS)),
         Field("topics", "struct", (0, ALWAYS), array=True, struct=TxnOffsetCommitRequestTopic),
@@ -76,7 +81,7 @@ class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
         group_id: str = "",
         producer_id: int = 0,
         producer_epoch: int = 0,
-        generation_id: int = -1,
+        generation_id_or_member_epoch: int = -1,
         member_id: str = "",
         group_instance_id: str | None = None,
         topics: list[TxnOffsetCommitRequestTopic] | None = None,
@@ -85,7 +90,7 @@ class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
         self.group_id = group_id
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
-        self.generation_id = generation_id
+        self.generation_id_or_member_epoch = generation_id_or_member_epoch
         self.member_id = member_id
         self.group_instance_id = group_instance_id
         self.topics = [] if topics is None else topics
@@ -113,10 +118,11 @@ class TxnOffsetCommitResponsePartition(Message):
 
 
 class TxnOffsetCommitResponseTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__ = ("name", "partitions", "topic_id")
     FLEXIBLE = 3
     FIELDS = (
-        Field("name", "string", (0, ALWAYS), default=""),
+        Field("name", "string", (0, 5), default=""),
+        Field("topic_id", "uuid", (6, ALWAYS), default=ZERO_UUID),
         Field("partitions", "struct", (0, ALWAYS), array=True, struct=TxnOffsetCommitResponsePartition),
     )
 
@@ -124,9 +130,11 @@ class TxnOffsetCommitResponseTopic(Message):
         self,
         name: str = "",
         partitions: list[TxnOffsetCommitResponsePartition] | None = None,
+        topic_id: uuid.UUID = ZERO_UUID,
     ) -> None:
         self.name = name
         self.partitions = [] if partitions is None else partitions
+        self.topic_id = topic_id
 
 
 class TxnOffsetCommitResponse(Response):

@@ -23,7 +23,14 @@ class WritableTxnMarkerTopic(Message):
 
 
 class WritableTxnMarker(Message):
-    __slots__ = ("coordinator_epoch", "producer_epoch", "producer_id", "topics", "transaction_result")
+    __slots__ = (
+        "coordinator_epoch",
+        "producer_epoch",
+        "producer_id",
+        "topics",
+        "transaction_result",
+        "transaction_version",
+    )
     FLEXIBLE = 1
     FIELDS = (
         Field("producer_id", "int64", (1, ALWAYS), default=0),
@@ -31,6 +38,7 @@ class WritableTxnMarker(Message):
         Field("transaction_result", "bool", (1, ALWAYS), default=False),
         Field("topics", "struct", (1, ALWAYS), array=True, struct=WritableTxnMarkerTopic),
         Field("coordinator_epoch", "int32", (1, ALWAYS), default=0),
+        Field("transaction_version", "int8", (2, ALWAYS), default=0),
     )
 
     def __init__(
@@ -40,18 +48,20 @@ class WritableTxnMarker(Message):
         transaction_result: bool = False,
         topics: list[WritableTxnMarkerTopic] | None = None,
         coordinator_epoch: int = 0,
+        transaction_version: int = 0,
     ) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.transaction_result = transaction_result
         self.topics = [] if topics is None else topics
         self.coordinator_epoch = coordinator_epoch
+        self.transaction_version = transaction_version
 
 
 class WriteTxnMarkersRequest(Request["WriteTxnMarkersResponse"]):
     __slots__ = ("markers",)
     API_KEY = 27
-    VERSIONS = (1, 1)
+    VERSIONS = (1, 2)
     FLEXIBLE = 1
     FIELDS = (Field("markers", "struct", (1, ALWAYS), array=True, struct=WritableTxnMarker),)
 

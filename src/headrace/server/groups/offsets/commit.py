@@ -131,29 +131,33 @@ def refuse(topics: list[TopicCommit], error: ErrorCode) -> list[TopicResult]:
 
 
 def commit_transactional(
-    state: GroupState, client: Client, request: TxnOffsetCommitRequest
+    state: GroupState, client: Client, request: TxnOffsetCommitRequest, knows_member_epochs: bool
 ) -> Write[GroupRecord, TxnOffsetCommitResponse]:
     """The same for a transaction. Appended with its producer id, the records wait for its marker."""
     group = state.groups.get(request.group_id)
     if group is None:
-        if request.generation_id >= 0:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {request.group_id} does not exist.")
+        if request.generation_id_or_member_epoch >= 0:
+            missing = ErrorCode.GROUP_ID_NOT_FOUND if knows_member_epochs else ErrorCode.ILLEGAL_GENERATION
+            raise KafkaError(missing, f"Group {request.group_id} does not exist.")
         group = state.create_simple_group(request.group_id)
     if isinstance(group, ClassicGroup):
         group.validate_offset_commit(
-            request.member_id, request.group_instance_id, request.generation_id, transactional=True
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            transactional=True,
         )
     else:
         try:
             group.validate_offset_commit(
                 request.member_id,
                 request.group_instance_id,
-                request.generation_id,
+                request.generation_id_or_member_epoch,
                 transactional=True,
                 speaks_consumer_protocol=True,
             )
         except KafkaError as error:
-            if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+            if error.code is ErrorCode.STALE_MEMBER_EPOCH and not knows_member_epochs:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from None
             raise
     now = state.clock.now_ms()

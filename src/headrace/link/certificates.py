@@ -1,15 +1,20 @@
-"""The names in a certificate and its dates. The subject is written as Java writes it (RFC 2253, last part first):
-`CN=alice,OU=Sales,O=Example`.
+"""The names in a certificate and its dates, and which certificate a listener shows. The subject is written as Java writes it (RFC 2253,
+last part first): `CN=alice,OU=Sales,O=Example`.
 
 Read from the DER bytes themselves: OpenSSL's own spelling differs from Java's in order, escapes and names of attributes, and ACLs
-hold what Kafka users know.
+hold what Kafka users know. The standard library reads the dates of trusted certificates only.
 """
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from ipaddress import ip_address
+
+from headrace.link.tls import Tls
 
 _KEYWORDS = {
     "2.5.4.3": "CN",
@@ -62,6 +67,20 @@ def alternative_names_of(certificate: bytes) -> tuple[str, ...]:
                     names = _elements(_content(octets, _SEQUENCE))
                     return tuple(_alternative_name(tag, name) for tag, name, _ in names)
     return ()
+
+
+def shown_at(host: str, port: int, tls: Tls, patience: float = 5.0) -> bytes:
+    """The DER certificate that a server shows, whether or not it is trusted and has the right name. Nothing is sent but the handshake.
+    OSError when there is none to see."""
+    context = replace(tls, check_hostname=False, check_certificate=False).context()
+    with (
+        socket.create_connection((host, port), patience) as plain,
+        context.wrap_socket(plain, server_hostname=host) as secure,
+    ):
+        shown = secure.getpeercert(binary_form=True)
+    if shown is None:
+        raise ssl.SSLError("it shows none")
+    return shown
 
 
 def _alternative_name(tag: int, value: bytes) -> str:

@@ -1,0 +1,109 @@
+"""DeleteShareGroupState (API key 86). Made by tools/generate_messages.py: change that."""
+
+from __future__ import annotations
+
+import uuid
+
+from headrace.wire.schema import ALWAYS, ZERO_UUID, Field, Message, Request, Response
+
+
+class PartitionData(Message):
+    __slots__ = ("partition",)
+    FLEXIBLE = 0
+    FIELDS = (Field("partition", "int32", (0, ALWAYS), default=0),)
+
+    def __init__(
+        self,
+        partition: int = 0,
+    ) -> None:
+        self.partition = partition
+
+
+class DeleteStateData(Message):
+    __slots__ = ("partitions", "topic_id")
+    FLEXIBLE = 0
+    FIELDS = (
+        Field("topic_id", "uuid", (0, ALWAYS), default=ZERO_UUID),
+        Field("partitions", "struct", (0, ALWAYS), array=True, struct=PartitionData),
+    )
+
+    def __init__(
+        self,
+        topic_id: uuid.UUID = ZERO_UUID,
+        partitions: list[PartitionData] | None = None,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is None else partitions
+
+
+class DeleteShareGroupStateRequest(Request["DeleteShareGroupStateResponse"]):
+    __slots__ = ("group_id", "topics")
+    API_KEY = 86
+    VERSIONS = (0, 0)
+    FLEXIBLE = 0
+    FIELDS = (
+        Field("group_id", "string", (0, ALWAYS), default=""),
+        Field("topics", "struct", (0, ALWAYS), array=True, struct=DeleteStateData),
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[DeleteStateData] | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is None else topics
+
+    @classmethod
+    def reply_type(cls) -> type[DeleteShareGroupStateResponse]:
+        return DeleteShareGroupStateResponse
+
+
+class PartitionResult(Message):
+    __slots__ = ("error_code", "error_message", "partition")
+    FLEXIBLE = 0
+    FIELDS = (
+        Field("partition", "int32", (0, ALWAYS), default=0),
+        Field("error_code", "int16", (0, ALWAYS), default=0),
+        Field("error_message", "string", (0, ALWAYS), nullable=(0, ALWAYS)),
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
+
+
+class DeleteStateResult(Message):
+    __slots__ = ("partitions", "topic_id")
+    FLEXIBLE = 0
+    FIELDS = (
+        Field("topic_id", "uuid", (0, ALWAYS), default=ZERO_UUID),
+        Field("partitions", "struct", (0, ALWAYS), array=True, struct=PartitionResult),
+    )
+
+    def __init__(
+        self,
+        topic_id: uuid.UUID = ZERO_UUID,
+        partitions: list[PartitionResult] | None = None,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is None else partitions
+
+
+class DeleteShareGroupStateResponse(Response):
+    __slots__ = ("results",)
+    API_KEY = 86
+    FLEXIBLE = 0
+    FIELDS = (Field("results", "struct", (0, ALWAYS), array=True, struct=DeleteStateResult),)
+
+    def __init__(
+        self,
+        results: list[DeleteStateResult] | None = None,
+    ) -> None:
+        self.results = [] if results is None else results
