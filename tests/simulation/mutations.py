@@ -71,9 +71,9 @@ MUTATIONS = [
     ),
     Mutation(
         "truncate to the high watermark",
-        "replica.truncation",
-        "return min(own_end, end_offset)",
-        "return min(log.high_watermark, own_end)",
+        "replica.partition",
+        "        self.leadership = None\n        if led or leader_epoch != self.leader_epoch:\n",
+        "        self.leadership = None\n        if led or leader_epoch != self.leader_epoch:\n            self.log.truncate_to(self.log.high_watermark)\n",
     ),
     Mutation(
         "do not truncate what diverges",
