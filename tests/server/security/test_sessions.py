@@ -171,12 +171,15 @@ def test_it_does_not_log_in_while_replies_are_awaited(short_sessions):
             assert connection.receive(MetadataResponse, 9, number).brokers
 
 
-def test_librdkafka_renews_its_session(short_sessions):
-    given = {**rdkafka(short_sessions, "SCRAM-SHA-512"), "statistics.interval.ms": 100}
+def test_librdkafka_renews_its_session(make_secured):
+    # It logs in again after 85 % of a session or more, and may do so once a second.
+    broker = make_secured({"connections.max.reauth.ms": 2000})
+    broker.add_user("alice")
+    given = {**rdkafka(broker, "SCRAM-SHA-512"), "statistics.interval.ms": 100}
     seen = []
     producer = Producer({**given, "stats_cb": lambda text: seen.append(json.loads(text)["brokers"])})
     begin = time.monotonic()
-    while time.monotonic() - begin < 3.3:  # three sessions
+    while time.monotonic() - begin < 4.5:  # into the third session
         producer.produce("renewed", b"x")
         assert producer.flush(10) == 0
         time.sleep(0.1)
