@@ -244,10 +244,10 @@ def _measuring(
     from headrace.client.administration.groups import listings
 
     for group in groups or ():
-        describe(cluster, group)
+        describe(cluster, group, with_share=True)
 
     def look() -> list[GroupLag]:
-        names = groups or [each.group for each in cluster.call(listings)]
+        names = groups or [each.group for each in cluster.call(listings, with_share=True)]
         with cluster.failures():
             return [measure(name) for name in names]
 
