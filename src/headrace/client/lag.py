@@ -28,6 +28,7 @@ from headrace.unread import Unread
 from headrace.wire.errors import ErrorCode
 
 DEFAULT_WINDOW = 60.0
+_NOT_THIS_KIND = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,14 +237,17 @@ class LagMeter:
 
     def describe(self, group_id: str) -> groups.Description | None:
         """A group of any kind. None when there is no such group, or its members cannot be asked for: commits alone are judged then."""
-        try:
-            return share_groups.describe_any(self._session, group_id)
-        except Refused as refused:
-            if refused.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_AUTHORIZATION_FAILED):
-                return None
-            raise
-        except ConfigError:
-            return None  # a login that only librdkafka knows
+        for describe in (groups.describe, share_groups.describe):
+            try:
+                return describe(self._session, group_id)
+            except Refused as refused:
+                if refused.code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+                    return None
+                if refused.code not in _NOT_THIS_KIND:
+                    raise
+            except ConfigError:
+                return None  # a login that only librdkafka knows
+        return None
 
     def _limits(
         self, places: dict[TopicPartition, Unread]

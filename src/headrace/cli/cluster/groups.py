@@ -13,19 +13,16 @@ if TYPE_CHECKING:
     from headrace.cli.cluster.connection import Cluster
 
 
-def describe(cluster: Cluster, group: str, *, with_share: bool = False) -> groups.Description:
-    from headrace.client.administration.share_groups import describe_any
-
+def describe(cluster: Cluster, group: str) -> groups.Description:
     try:
-        return cluster.call(describe_any if with_share else groups.describe, group)
+        return cluster.call(groups.describe, group)
     except Refused as refused:
         if refused.error == ErrorCode.GROUP_ID_NOT_FOUND:
-            raise unknown(cluster, group, with_share=with_share) from None
+            raise unknown(cluster, group) from None
         raise
 
 
-def unknown(cluster: Cluster, group: str, *, with_share: bool = False) -> Failure:
-    there = cluster.call(groups.listings, with_share=with_share)
-    hint = did_you_mean(group, [listing.group for listing in there])
+def unknown(cluster: Cluster, group: str) -> Failure:
+    hint = did_you_mean(group, [listing.group for listing in cluster.call(groups.listings)])
     remedy = hint or " 'headrace groups list' shows what there is."
     return Failure(f"There is no group '{group}'.{remedy}")

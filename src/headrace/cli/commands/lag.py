@@ -244,10 +244,10 @@ def _measuring(
     from headrace.client.administration.groups import listings
 
     for group in groups or ():
-        describe(cluster, group, with_share=True)
+        describe(cluster, group)
 
     def look() -> list[GroupLag]:
-        names = groups or [each.group for each in cluster.call(listings, with_share=True)]
+        names = groups or [each.group for each in cluster.call(listings)]
         with cluster.failures():
             return [measure(name) for name in names]
 

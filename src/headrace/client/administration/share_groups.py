@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.client.administration import groups, offsets
-from headrace.client.administration.errors import Refused, check
+from headrace.client.administration import offsets
+from headrace.client.administration.errors import check
 from headrace.client.administration.groups import Description, Member
 from headrace.client.administration.lag import Position
 from headrace.client.administration.names import Partition
 from headrace.client.administration.session import Session
 from headrace.link.cluster import GROUP
-from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -53,21 +52,6 @@ def describe(session: Session, group: str) -> Description:
         found.group_epoch,
         found.assignment_epoch,
     )
-
-
-def describe_any(session: Session, group: str) -> Description:
-    """A consumer group or a share group; raises Refused (GROUP_ID_NOT_FOUND) when there is neither."""
-    try:
-        return groups.describe(session, group)
-    except Refused as refused:
-        if refused.code != ErrorCode.GROUP_ID_NOT_FOUND:
-            raise
-        try:
-            return describe(session, group)
-        except Refused as other:
-            if other.code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-                raise
-        raise refused from None
 
 
 def positions(session: Session, group: str, others: Iterable[Partition] = ()) -> dict[Partition, Position]:
