@@ -11,8 +11,8 @@ class Unread(NamedTuple):
     committed: int | None
     first: int
     end: int
-    unfinished: int | None = None
-    """Of a share group, whose members finish records in any order: how many of those since `committed` are not."""
+    finished: int = 0
+    """Records after the commit that are done with all the same: a share group finishes them in any order."""
 
     @property
     def start(self) -> int:
@@ -22,8 +22,7 @@ class Unread(NamedTuple):
     @property
     def records(self) -> int:
         """Never negative: the end may be older than the commit."""
-        since = max(0, self.end - self.start)
-        return since if self.unfinished is None else min(since, self.unfinished)
+        return max(0, self.end - self.start - self.finished)
 
     @property
     def lost(self) -> int:

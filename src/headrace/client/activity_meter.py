@@ -146,16 +146,14 @@ class ActivityMeter:
     def _groups(self, seen: Activity, topics: Mapping[str, TopicActivity]) -> dict[str, groups.Description]:
         """The lag of groups, and what they read; returns the groups with their members."""
         described: dict[str, groups.Description] = {}
-        listed = self._told(seen.problems, partial(groups.listings, self._session, with_share=True))
+        listed = self._told(seen.problems, partial(groups.listings, self._session, types=groups.ALL_TYPES))
         for name in sorted(each.group for each in listed or ()):
             try:
-                description = self._lag.describe(name)
-                lag = self._lag.measure(name, description=description)
+                described[name] = groups.describe(self._session, name)
+                lag = self._lag.measure(name, description=described[name])
             except BrokerError:
                 continue  # It was deleted since it was listed, or its coordinator moves: the next look has it again.
             seen.groups.append(lag)
-            if description is not None:
-                described[name] = description
             for each in lag.partitions:
                 topic = topics.get(each.partition.topic)
                 if topic is not None:

@@ -28,7 +28,6 @@ from headrace.unread import Unread
 from headrace.wire.errors import ErrorCode
 
 DEFAULT_WINDOW = 60.0
-_NOT_THIS_KIND = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class GroupLag:
     members: int | None = None
     """None when it is not known."""
     kind: str | None = None
-    """classic, consumer (KIP-848), share (KIP-932) or simple."""
+    """classic, consumer (KIP-848) or simple."""
     unreadable: tuple[TopicPartition, ...] = ()
     """Partitions whose end is not known: they have no leader now."""
 
@@ -183,11 +182,10 @@ class LagMeter:
         Raises BrokerError when the cluster does not answer. A ``description`` that was just asked for saves asking again. Where
         ``ends`` has an offset, what comes after it does not count.
         """
-        description = description or self.describe(group_id)
+        description = description or self._describe(group_id)
         owners = _owners(description)
-        is_share = description is not None and description.type == share_groups.TYPE
-        positions = share_groups.positions if is_share else lag.positions
-        found = positions(self._session, group_id, {*owners, *topics})
+        shared = description is not None and description.type == share_groups.TYPE
+        found = lag.positions(self._session, group_id, {*owners, *topics}, shared=shared)
         first, _ = offsets.list_offsets(self._session, list(found), offsets.EARLIEST)
         known: dict[TopicPartition, Unread] = {}
         unreadable = []
@@ -197,7 +195,7 @@ class LagMeter:
                 unreadable.append(partition)
             else:
                 end = position.end if ends is None else min(position.end, ends.get(partition, position.end))
-                known[partition] = Unread(position.committed, first[each], end, position.unfinished)
+                known[partition] = Unread(position.committed, first[each], end, position.finished)
         ages = self._times.ages(
             {(p.topic, p.partition): place.start for p, place in known.items() if place.records}
         )
@@ -206,9 +204,9 @@ class LagMeter:
         windows: dict[TopicPartition, Window] = {}
         for partition, place in known.items():
             age = ages.get(partition) if place.records else 0.0
-            # Of a share group this is where it would be if its members finished records in order.
-            reached = place.end - place.records if is_share else place.start
-            look = Look(now, reached, place.end, attended, place.committed is not None, age)
+            look = Look(
+                now, place.start + place.finished, place.end, attended, place.committed is not None, age
+            )
             windows[partition] = before.get(partition, Window(self._window)).take(look)
         # A partition that has no leader now is not forgotten: its window goes on when it is back.
         kept = {partition: before[partition] for partition in unreadable if partition in before}
@@ -235,19 +233,16 @@ class LagMeter:
         """Begin anew with a group's window."""
         self._windows.pop(group_id, None)
 
-    def describe(self, group_id: str) -> groups.Description | None:
-        """A group of any kind. None when there is no such group, or its members cannot be asked for: commits alone are judged then."""
-        for describe in (groups.describe, share_groups.describe):
-            try:
-                return describe(self._session, group_id)
-            except Refused as refused:
-                if refused.code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                    return None
-                if refused.code not in _NOT_THIS_KIND:
-                    raise
-            except ConfigError:
-                return None  # a login that only librdkafka knows
-        return None
+    def _describe(self, group_id: str) -> groups.Description | None:
+        """None when there is no such group, or its members cannot be asked for: commits alone are judged then."""
+        try:
+            return groups.describe(self._session, group_id)
+        except Refused as refused:
+            if refused.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_AUTHORIZATION_FAILED):
+                return None
+            raise
+        except ConfigError:
+            return None  # a login that only librdkafka knows
 
     def _limits(
         self, places: dict[TopicPartition, Unread]
@@ -311,8 +306,8 @@ class LagMonitor:
         return self._meter.measure(group_id, self._admin.partitions_of(*topics))
 
     def groups(self) -> list[str]:
-        """The names of all groups of consumers, share groups included."""
-        return [each.group for each in groups.listings(session_of(self._admin), with_share=True)]
+        """The names of all groups, share groups included."""
+        return [each.group for each in groups.listings(session_of(self._admin), types=groups.ALL_TYPES)]
 
     @property
     def admin(self) -> Admin:
