@@ -8,6 +8,7 @@ from headrace.server.api.context import Context
 from headrace.server.api.list_offsets import EARLIEST, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, handle
 from headrace.server.cluster.image import Partition as PartitionState
 from headrace.server.net.connection import Connection
+from headrace.server.net.fairness import Fairness
 from headrace.testing.wire import batch
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -24,8 +25,9 @@ def partition(make_partition):
 
 async def ask(partition, time, version=7, replica_id=-1):
     replicas = SimpleNamespace(find=lambda *_, by_id: partition)
+    listener = SimpleNamespace(fairness=Fairness(), dispatch=None, max_request_bytes=1, monotonic=lambda: 0.0)
     context = Context(
-        SimpleNamespace(replicas=replicas, guarded=False), Connection.__new__(Connection), version, 1, None
+        SimpleNamespace(replicas=replicas, guarded=False), Connection(listener), version, 1, None
     )
     topic = ListOffsetsTopic("orders", [ListOffsetsPartition(0, -1, time)])
     response = await handle(context, ListOffsetsRequest(replica_id=replica_id, topics=[topic]))

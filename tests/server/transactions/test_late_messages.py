@@ -174,6 +174,7 @@ def test_a_late_marker_of_the_transaction_before_does_not_end_the_one_that_is_op
     assert produce(client, topic, (producer_id, epoch + 1), 0, 12) is not ErrorCode.NONE
 
 
+@pytest.mark.sources("MarkerWriter.write")
 def test_the_coordinator_says_which_version_a_transaction_has(make_broker):
     broker = make_broker()
     written = []
