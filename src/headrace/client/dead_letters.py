@@ -19,7 +19,10 @@ from headrace.client.producer import Producer
 from headrace.client.record import Headers, Record, RecordMetadata
 
 SUFFIX = ".dlq"
+OF_SHARE_GROUPS = "dlq."
+"""Brokers write dead letters of share groups to topics whose names begin so (docs/share-groups.md)."""
 PREFIX = "headrace.dlq."
+_ADDED = (PREFIX, "__dlq.errors.")
 REASON, ATTEMPT, TOPIC, PARTITION, OFFSET = (
     PREFIX + name for name in ("reason", "attempt", "topic", "partition", "offset")
 )
@@ -32,6 +35,11 @@ FOR_ANY_SIZE: dict[str, object] = {"compression.type": "zstd", "max.request.size
 
 def default_name(topic: str) -> str:
     return topic + SUFFIX
+
+
+def is_for_letters(topic: str) -> bool:
+    """By its name."""
+    return topic.endswith(SUFFIX) or topic.startswith(OF_SHARE_GROUPS)
 
 
 def headers_for(
@@ -59,7 +67,7 @@ def _reason(error: BaseException) -> str:
 
 def own_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
     """The headers the record had before it became a dead letter."""
-    return [(name, value) for name, value in headers if not name.startswith(PREFIX)]
+    return [(name, value) for name, value in headers if not name.startswith(_ADDED)]
 
 
 class DeadLetters:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
 
+from headrace.client.dead_letter_box import DeadLetterBox
 from headrace.testing.broker import BrokerThread
 from headrace.testing.wire import WireClient
 from headrace.wire.errors import ErrorCode
@@ -28,7 +29,7 @@ from tests.waiting import until
 SETTINGS = {
     "group.share.heartbeat.interval.ms": "100",
     "group.share.min.heartbeat.interval.ms": "100",
-    "group.share.record.lock.duration.ms": "1000",
+    "group.share.record.lock.duration.ms": "60000",
     "group.share.min.record.lock.duration.ms": "1000",
 }
 _numbers = itertools.count()
@@ -158,9 +159,15 @@ def test_implicit_acknowledgements_are_sent_with_the_next_poll(
 def test_a_lock_that_ends_frees_the_record_for_others(
     broker: BrokerThread, names: tuple[str, str], join: Make
 ) -> None:
+    configure(
+        broker.bootstrap,
+        names[1],
+        {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "1000"},
+    )
     produce(broker, names[0], 7)
     slow, quick = join(*names), join(*names)
     take(slow, 1)
+    configure(broker.bootstrap, names[1], {"share.auto.offset.reset": "earliest"})  # the next lock is long
     again = take(quick, 1)
     assert values(again) == [7]
     finish(quick, again)
@@ -170,11 +177,6 @@ def test_a_lock_that_ends_frees_the_record_for_others(
 def test_a_member_that_leaves_frees_what_it_holds(
     broker: BrokerThread, names: tuple[str, str], join: Make
 ) -> None:
-    configure(
-        broker.bootstrap,
-        names[1],
-        {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "60000"},
-    )
     produce(broker, names[0], 7)
     first = join(*names)
     take(first, 1)
@@ -217,6 +219,8 @@ def test_a_record_that_is_given_up_goes_to_the_dead_letter_topic(
         assert headers["headrace.dlq.offset"] == headers["__dlq.errors.offset"] == str(offset).encode()
         assert headers["__dlq.errors.group"] == group.encode()
     assert found[2]["headrace.dlq.attempt"] == b"2"
+    with DeadLetterBox(letters, {"bootstrap.servers": broker.bootstrap}) as box:
+        assert box.count() == 2, "headrace dlq knows them"
     assert lag(broker, *names) == (2, 0)
 
 

@@ -17,6 +17,8 @@ import (
 type Options struct {
 	Address   string
 	Topic     string
+	Group     string
+	Consumers int
 	Records   int
 	Seconds   int
 	Size      int
@@ -39,6 +41,8 @@ func Main(kinds map[string]Kind) {
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
 	flags.StringVar(&o.Address, "address", "", "HOST:PORT of the broker")
 	flags.StringVar(&o.Topic, "topic", "", "stream to use")
+	flags.StringVar(&o.Group, "group", "", "share group to join")
+	flags.IntVar(&o.Consumers, "consumers", 1, "members of the share group")
 	flags.IntVar(&o.Records, "records", 0, "how many records")
 	flags.IntVar(&o.Seconds, "seconds", 0, "how long, when no number of records is given")
 	flags.IntVar(&o.Size, "size", 100, "bytes of each record")

@@ -190,13 +190,13 @@ def _list_topics(bootstrap: str, command_config: Path | None, json: bool) -> Non
     from headrace.cli.cluster.connection import connect
     from headrace.client import Admin
     from headrace.client.dead_letter_box import DeadLetterBox
-    from headrace.client.dead_letters import SUFFIX
+    from headrace.client.dead_letters import is_for_letters
 
     settings = connect(bootstrap, command_config).settings
     rows: list[tuple[str, int]] = []
     with _sentences(), Admin(settings) as admin:
         for name in admin.topics():
-            if name.endswith(SUFFIX):
+            if is_for_letters(name):
                 with DeadLetterBox(name, settings) as box:
                     rows.append((name, box.count()))
     if json:
@@ -212,7 +212,7 @@ def _box(topic: str, bootstrap: str, command_config: Path | None) -> Iterator[De
     from headrace.cli.cluster.connection import connect
     from headrace.client import Admin
     from headrace.client.dead_letter_box import DeadLetterBox
-    from headrace.client.dead_letters import SUFFIX
+    from headrace.client.dead_letters import SUFFIX, is_for_letters
 
     settings = connect(bootstrap, command_config).settings
     with _sentences():
@@ -220,7 +220,7 @@ def _box(topic: str, bootstrap: str, command_config: Path | None) -> Iterator[De
             known = admin.topics()
         name = topic if topic.endswith(SUFFIX) or topic + SUFFIX not in known else topic + SUFFIX
         if name not in known:
-            boxes = [each for each in known if each.endswith(SUFFIX)]
+            boxes = [each for each in known if is_for_letters(each)]
             hint = f"there are {', '.join(boxes)}" if boxes else "and there are no dead-letter topics at all"
             raise Failure(f"There is no topic {name}; {hint}.")
         with DeadLetterBox(name, settings) as box:

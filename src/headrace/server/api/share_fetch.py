@@ -144,7 +144,11 @@ class _Fetch:
         for entry in list(self._session.entries):
             try:
                 partition = self._partition(entry)
-                reading = partition.reading(room) if partition.state is State.ACTIVE else None
+                reading = (
+                    partition.reading(room, self._request.max_records)
+                    if partition.state is State.ACTIVE
+                    else None
+                )
             except KafkaError as error:
                 self._refuse(entry, error)
             else:

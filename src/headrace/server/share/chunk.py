@@ -14,7 +14,7 @@ from headrace.server.log.transaction_index import AbortedTransaction
 from headrace.server.share.in_flight import Acquired
 from headrace.wire.batch import BatchHeader, iterate_batches
 
-LARGEST = 1 << 20
+LARGEST = 1 << 18
 """What is read at a time: a fetch takes some hundred records, however many bytes it allows."""
 
 
@@ -43,9 +43,17 @@ class Chunk(NamedTuple):
 
 
 def read_chunk(
-    log: PartitionLog, offset: int, limit: int, max_bytes: int, *, read_committed: bool, nowait: bool
+    log: PartitionLog,
+    offset: int,
+    limit: int,
+    max_bytes: int,
+    enough: int,
+    *,
+    read_committed: bool,
+    nowait: bool,
 ) -> Chunk | None:
-    """None when there is nothing from `offset` to before `limit`. With `nowait`, BlockingIOError when the disk is needed."""
+    """None when there is nothing from `offset` to before `limit`; batches behind `enough` offsets are not looked at. With
+    `nowait`, BlockingIOError when the disk is needed."""
     piece = log.read(offset, min(max_bytes, LARGEST), up_to_offset=limit, nowait=nowait)
     if not piece.size:
         return None
@@ -56,6 +64,8 @@ def read_chunk(
         read_to = header.next_offset
         if not header.is_control and not _is_aborted(header, aborted):
             batches.append(Batch(header.base_offset, header.last_offset, position, position + header.size))
+        if read_to - offset >= enough:
+            break
     return Chunk(offset, read_to, data, batches)
 
 

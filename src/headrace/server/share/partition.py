@@ -223,8 +223,9 @@ class SharePartition:
             return False
         return offset < self.limit
 
-    def reading(self, max_bytes: int) -> Callable[[bool], Chunk | None] | None:
-        """How to read what the log holds from the first record on that nobody has; None while there is nothing to take.
+    def reading(self, max_bytes: int, most: int) -> Callable[[bool], Chunk | None] | None:
+        """How to read what the log holds from the first record on that nobody has, about `most` of which can be taken; None
+        while there is nothing to take.
 
         To be called with whether it must not wait for the disk, then in a thread; nothing is taken yet.
         """
@@ -233,8 +234,9 @@ class SharePartition:
         if not self.has_records:
             return None
         offset, limit, committed = self._flight.next_offset(), self.limit, self.settings.read_committed
+        enough = most + max(self._flight.end - offset, 0)
         return lambda nowait: read_chunk(
-            records, offset, limit, max_bytes, read_committed=committed, nowait=nowait
+            records, offset, limit, max_bytes, enough, read_committed=committed, nowait=nowait
         )
 
     def acquire(self, member: str, chunk: Chunk, most: int, *, exact: bool, group_by: int) -> list[Acquired]:
