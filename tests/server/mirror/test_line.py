@@ -54,7 +54,7 @@ def fill(broker, topic, megabytes):
 def test_a_copy_goes_on_where_it_was_when_the_line_breaks_and_stalls(target, far):
     with Line(rate=20_000_000) as line:
         source = far(line)
-        topic = source.create_topic(config={"max.message.bytes": 2_000_000})
+        topic = source.create_topic(config={"max.message.bytes": 2_000_000, "retention.ms": -1})
         fill(source, topic, 6)
         site = Site(target.bootstrap).allow_links().link(f"127.0.0.1:{line.port}", topics=[topic])
         for megabytes in (1, 3):
@@ -142,7 +142,7 @@ def test_a_line_of_20_mbit_and_100_ms_with_stalls_and_cuts_is_used_to_four_fifth
     rate = 20_000_000 / 8
     with Line(rate=rate, delay=0.05) as line:
         source = far(line)
-        topic = source.create_topic(config={"max.message.bytes": 2_000_000})
+        topic = source.create_topic(config={"max.message.bytes": 2_000_000, "retention.ms": -1})
         fill(source, topic, 130)
         site = Site(target.bootstrap).allow_links().link(f"127.0.0.1:{line.port}", topics=[topic])
 

@@ -7,6 +7,7 @@ from headrace.client.administration import mirrors
 from headrace.testing.broker import BrokerThread
 from headrace.wire.errors import ErrorCode
 from tests.server.mirror.dc import Site, produce, segments
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -59,3 +60,10 @@ def test_a_mirror_takes_no_writes_until_it_is_failed_over(source, target, site):
 def test_a_link_needs_its_feature(source, target):
     with pytest.raises(Failure, match=r"headrace features set mirror\.version=1"):
         Site(target.bootstrap).link(source.bootstrap)
+
+
+def test_a_topic_with_more_partitions_than_are_made_at_once(source, target, site):
+    topic = source.create_topic(partitions=250)
+    until(lambda: produce(source.bootstrap, topic, b"v", partition=249).error_code == 0, "its log")
+    site.link(source.bootstrap)
+    site.await_copy(topic, {**dict.fromkeys(range(249), 0), 249: 1})

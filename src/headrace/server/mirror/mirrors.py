@@ -10,7 +10,7 @@ import logging
 import uuid
 from collections.abc import Coroutine, Iterator, Sequence
 
-from headrace.clock import Clock
+from headrace.clock import Clock, Timer
 from headrace.link.errors import SettingsError
 from headrace.server.cluster.auto_topic_creation import AutoTopicCreation
 from headrace.server.cluster.changes import Change
@@ -39,6 +39,7 @@ from headrace.wire.messages.report_mirrors import ReportMirrorsRequest
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.2
+APPLY_AGAIN_SECONDS = 1.0
 REPORT_VERSION = 0
 
 Key = tuple[uuid.UUID, int]
@@ -85,6 +86,8 @@ class Mirrors:
         """Partitions whose source was asked for its end, for a failover."""
         self._settled: dict[Key, int] = {}
         """Partitions that were failed over, by the leader epoch in which open transactions were looked for."""
+        self._later: Timer | None = None
+        """Until the image is looked at again, because some logs were not there yet."""
         self._work = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -94,6 +97,8 @@ class Mirrors:
         self._apply()
 
     async def stop(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -113,6 +118,9 @@ class Mirrors:
             self._apply()
 
     def _apply(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         image = self._cluster.image
         self._follow_links(image)
         wanted: dict[Key, tuple[Partition, MirroredTopic]] = {}
@@ -137,6 +145,10 @@ class Mirrors:
         self._looked_at &= wanted.keys()
         self._work.set()
 
+    def _apply_soon(self) -> None:
+        if self._later is None:
+            self._later = self._clock.call_later(APPLY_AGAIN_SECONDS, self._apply)
+
     def _led(self, topic: Topic) -> Iterator[Partition]:
         for index, state in enumerate(topic.partitions):
             if state.leader != self._cluster.broker_id:
@@ -144,7 +156,7 @@ class Mirrors:
             try:
                 partition = self._replicas.find(topic.id.bytes, index, by_id=True)
             except KafkaError:
-                self._clock.call_later(1.0, self._apply)  # Its log is being made.
+                self._apply_soon()  # Its log is being made.
                 continue
             if partition.is_leader:
                 yield partition
