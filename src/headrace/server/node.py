@@ -282,7 +282,7 @@ class Node:
         except ConfigError as error:
             log.error("Connections to other brokers stay as they were: %s", error)
         self.logins.configure(config)
-        self._configure_moves(config)
+        self._configure_directories(config)
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
         environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
@@ -290,8 +290,19 @@ class Node:
         made = asyncio.get_running_loop().run_in_executor(self._disk, ConnectionLimits.of, config)
         made.add_done_callback(lambda limits: self._limit_connections(config, limits))
 
-    def _configure_moves(self, config: BrokerConfig) -> None:
+    def _configure_directories(self, config: BrokerConfig) -> None:
         self.moves.limit(config.integer("replica.alter.log.dirs.io.max.bytes.per.second"))
+        for directory in self.logs.directories:
+            directory.cordoned = directory.path in config.cordoned_log_dirs
+        cordoned = all(directory.cordoned for directory in self.logs.directories)
+        if cordoned != self.cluster.registrar.registration.cordoned:
+            self._reporting = asyncio.create_task(self._report_cordoned(cordoned))
+
+    async def _report_cordoned(self, cordoned: bool) -> None:
+        try:
+            await self.cluster.registrar.report_cordoned(cordoned)
+        except StoreError as error:  # The next registration says it.
+            log.info("cannot report to the cluster whether this broker is cordoned: %s", error)
 
     def _limit_connections(self, config: BrokerConfig, made: asyncio.Future[ConnectionLimits]) -> None:
         if made.cancelled() or config is not self.cluster.config:
@@ -348,6 +359,7 @@ class Node:
             self.clock,
             self._disk,
             self.cluster,
+            self.peers,
             auto_topic_creation,
             self.logs,
             self.replicas,
@@ -371,7 +383,7 @@ class Node:
         dispatcher = self._dispatcher(self.engines)
         self.logins = Logins(self.config, offers, self._principals, dispatcher.dispatch, self.clock)
         self._configure_metrics(config)
-        self._configure_moves(config)
+        self._configure_directories(config)
         self.acceptors = Acceptors(
             dispatcher, limits(config), self.admission, self.clock, self._disk, self.requests
         )

@@ -339,6 +339,39 @@ def _report(topics: list[MirrorTopic], json: bool) -> None:
     view.show_ends(topics)
 
 
+@app.command(
+    "from-mirror-maker",
+    epilog=options.examples(
+        "headrace mirror from-mirror-maker mm2.properties", "connect-mirror-maker.sh mm2.properties"
+    ),
+)
+def from_mirror_maker(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A properties file of MirrorMaker 2.")],
+    clusters: Annotated[
+        str | None,
+        typer.Option("--clusters", metavar="NAME,…", help="Only the flows into these clusters."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Say which links do what a properties file of MirrorMaker 2 asks for, and what of it has no effect here.
+
+    It changes nothing: it prints the commands. Secrets of the file are not shown.
+    """
+    from headrace.cli.parsing.mirror_maker import flows
+
+    wanted = _listed(clusters)
+    found = [flow for flow in flows(properties.load(file)) if wanted is None or flow.target in wanted]
+    if not found:
+        raise Failure(f"No flow of {file} leads into {clusters}.")
+    if json:
+        output.json_document([view.flow_document(flow) for flow in found])
+        return
+    for number, flow in enumerate(found):
+        if number:
+            print()
+        view.show_flow(flow)
+
+
 @app.command(epilog=options.examples("headrace mirror delete dc1"))
 def delete(
     name: Name,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from headrace.cli.parsing.mirror_maker import Flow
 from headrace.cli.view import output
 from headrace.client.administration.mirrors import MirrorEnd, MirrorLink, MirrorPosition, MirrorTopic
 
@@ -187,3 +189,23 @@ def _end_row(topic: MirrorTopic, end: MirrorEnd) -> list[object]:
         None if seconds is None else round(seconds, 1),
         until,
     ]
+
+
+def show_flow(flow: Flow) -> None:
+    """The command that makes the link, and what to know about it."""
+    print(f"# {flow.source} -> {flow.target}: a link in {flow.target}")
+    parts = ["headrace", "mirror", "create", flow.source, "--source", flow.source_servers]
+    parts += ["--topics", ",".join(flow.topics)]
+    if flow.groups:
+        parts += ["--groups", ",".join(flow.groups)]
+    if flow.client:
+        parts += ["--config", f"{flow.source}.properties"]
+    print(shlex.join([*parts, "-b", flow.target_servers]))
+    if flow.client:
+        print(f"# {flow.source}.properties holds, from this file: {', '.join(flow.client)}")
+    for sentence in flow.notes:
+        print(f"# {sentence}")
+
+
+def flow_document(flow: Flow) -> dict[str, Any]:
+    return asdict(flow)

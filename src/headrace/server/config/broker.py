@@ -6,6 +6,7 @@ is Kafka's: this broker's dynamic value, the cluster-wide dynamic default, the s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -149,7 +150,8 @@ class BrokerConfig:
         notices += remarks(static)
         config = cls(static=static, references=references, notices=tuple(notices))
         config._check()
-        return replace(config, warnings=(*warnings, *config._of_no_listener(places or {})))
+        listeners = (*config._of_no_listener(places or {}), *config._without_certificates())
+        return replace(config, warnings=(*warnings, *listeners))
 
     def with_static(self, name: str, text: str) -> BrokerConfig:
         """The same with another value from the start: what a port 0 became."""
@@ -263,6 +265,13 @@ class BrokerConfig:
         text = self.string("log.dirs") or self.string("log.dir") or ""
         return tuple(Path(part.strip()) for part in text.split(",") if part.strip())
 
+    @property
+    def cordoned_log_dirs(self) -> frozenset[str]:
+        """Absolute paths of the data directories that take no new replicas."""
+        every = {os.path.abspath(path) for path in self.log_dirs}
+        named = self.list("cordoned.log.dirs")
+        return frozenset(every if "*" in named else every & {os.path.abspath(path) for path in named})
+
     @cached_property
     def listeners(self) -> tuple[Listener, ...]:
         """What to bind, without a KRaft controller's listeners."""
@@ -334,6 +343,9 @@ class BrokerConfig:
             raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
         if not self.log_dirs:
             raise ConfigError("At least one log directory must be defined via log.dirs or log.dir.")
+        for path in self.list("cordoned.log.dirs"):
+            if path != "*" and os.path.abspath(path) not in map(os.path.abspath, self.log_dirs):
+                raise ConfigError(f"cordoned.log.dirs names {path}, which is not in log.dirs.")
         self._check_listeners()
         check_authorization(self)
         self.check_dynamic()
@@ -375,6 +387,18 @@ class BrokerConfig:
             near = listener.lower() if listener.lower() in known else nearest(listener, known)
             hint = f" Did you mean {_LISTENER_PREFIX}{near}?" if near else ""
             yield f"{place}{name} has no effect: `listeners` has no {listener}, only {', '.join(known)}.{hint}"
+
+    def _without_certificates(self) -> Iterator[str]:
+        """A sentence for each SASL_SSL listener that the broker's ssl.client.auth looks as if it were for, too."""
+        wanted = self.string("ssl.client.auth")
+        for listener in self.listeners:
+            if listener.protocol != "SASL_SSL" or wanted == "none":
+                continue
+            if not self.set_for_listener(listener.name, "ssl.client.auth"):
+                yield (
+                    f"ssl.client.auth={wanted} does not count for listener {listener.name}, where a login says who a client is: "
+                    f"set listener.name.{listener.name.lower()}.ssl.client.auth to ask for certificates there, too."
+                )
 
     def _check_listeners(self) -> None:
         if not self.listeners:

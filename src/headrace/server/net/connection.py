@@ -125,7 +125,10 @@ class _Serving(Enum):
     """They are being served."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection:
+    """An `asyncio.BufferedProtocol` by its methods, which are all that uvloop asks for. It does not derive from that class, so that it can
+    be compiled into one whose attributes are at fixed places."""
+
     __slots__ = (
         "_arrived",
         "_inbox",
