@@ -35,7 +35,7 @@ TOPICS = {LEDGER: 10, TRANSFERS: 5, KEYED: 3, COPIES: 2}
 class Storm:
     """How long things go wrong, in virtual seconds, and how many do."""
 
-    seconds: float = 50.0
+    seconds: float = 55.0
     faults: int = 24
 
 
