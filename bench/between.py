@@ -78,6 +78,11 @@ def _reading(partitions: int) -> Work:
     return Reading(title, "consume", "records", {"records": 4_000_000}, partitions)
 
 
+def _draining(partitions: int) -> Work:
+    title = f"the same, {partitions} partition{'s' * (partitions > 1)}, by a reader that does not decode"
+    return Reading(title, "drain", "records", {"records": 4_000_000}, partitions)
+
+
 def _commits(committers: int, groups: int) -> Work:
     title = f"commits of {committers} members of {groups} groups"
     options = {"committers": committers, "groups": groups, "seconds": 2}
@@ -107,6 +112,8 @@ ROWS: Mapping[str, Work] = {
     ),
     "consume-1": _reading(1),
     "consume-12": _reading(12),
+    "drain-1": _draining(1),
+    "drain-12": _draining(12),
     "commits-1": _commits(1, 1),
     "commits-64": _commits(64, 1),
     "commits-64-64": _commits(64, 64),

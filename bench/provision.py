@@ -103,13 +103,13 @@ def need_go(oldest: tuple[int, int] = (1, 24)) -> None:
         )
 
 
-def need_kafka() -> str:
+def need_kafka(version: str = KAFKA_VERSION) -> str:
     """Apache Kafka's jars from Maven; returns the class path of the broker and the tools.
 
     Each version has its own folder, so that jars of two versions never meet on one class path.
     """
     pom = HERE / "kafka" / "pom.xml"
-    libraries = need_jars(pom, BUILD / "kafka" / KAFKA_VERSION, f"-Dkafka.version={KAFKA_VERSION}")
+    libraries = need_jars(pom, BUILD / "kafka" / version, f"-Dkafka.version={version}")
     return f"{libraries}/*"
 
 
@@ -144,11 +144,11 @@ def need_jars(pom: Path, libraries: Path, *properties: str) -> Path:
     return libraries
 
 
-def java(*arguments: str, heap: str = "256M") -> list[str]:
+def java(*arguments: str, heap: str = "256M", version: str = KAFKA_VERSION) -> list[str]:
     """The command line of one of Kafka's tools: quick to start, quiet unless something is wrong."""
     log4j = HERE / "kafka" / "log4j2.properties"
     options = [f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={log4j}"]
-    return ["java", *options, "-cp", need_kafka(), *arguments]
+    return ["java", *options, "-cp", need_kafka(version), *arguments]
 
 
 def need_load_program(name: str) -> Path:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from headrace.compiled import COMPILED, build
+from headrace.server.api.registry import APIS
 from headrace.testing.broker import BrokerThread
 from headrace.testing.topics import create_topic, unique_name
 
@@ -29,6 +30,12 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("headrace")
+
+
+# Brokers import a handler when it is first asked, here in their own threads. pytest parses each module of the package at its first
+# import, and Python 3.11 can fail when two threads parse at once ("AST constructor recursion depth mismatch").
+for _api in APIS.values():
+    _api.load()
 
 
 def pytest_collection_modifyitems(items):

@@ -72,7 +72,7 @@ class Builder:
         os.chdir(self._source)
         return mypycify(
             # Strict types are `make types`; here the extras need not be installed.
-            ["--config-file=", "--ignore-missing-imports", *modules],
+            ["--config-file=", f"--cache-dir={self._work / 'types'}", "--ignore-missing-imports", *modules],
             multi_file=True,
             group_name=GROUP,
             target_dir=str(into),

@@ -1,4 +1,5 @@
-"""Consume from the beginning, one partition and many: the speed of replay, and what it costs the broker."""
+"""Consume from the beginning, one partition and many: the speed of replay, and what it costs the broker. Through librdkafka, which is
+itself the limit for small records, and by a reader that looks at no record, where the broker is."""
 
 from functools import partial
 
@@ -39,7 +40,17 @@ def run(session: Session) -> list[Row]:
                 broker.load("produce", topic=speed.id, partitions=partitions, records=records, size=_SIZE)
             measure = partial(_consume, speed.id, partitions, records)
             session.compare(running, [speed, cost], measure, rounds=session.rounds(9))
-            rows += [speed, cost]
+            undecoded = Row(
+                id=f"drain-{partitions}",
+                title=f"consume {name}, by a reader that does not decode",
+                unit="records/s",
+                better="more",
+                work="1 GB",
+                bars=[Bar(1.5, "at least")],
+            )
+            measure = partial(_drain, speed.id, undecoded.id, partitions, records)
+            session.compare(running, [undecoded], measure, rounds=session.rounds(9))
+            rows += [speed, cost, undecoded]
             for broker in running.values():
                 broker.delete(speed.id)
     return rows
@@ -53,3 +64,9 @@ def _consume(row_id: str, partitions: int, records: int, broker: Running) -> dic
         row_id: Sample(answer["per_second"], per_gb, usage.rss_mb),
         f"{row_id}-cpu": Sample(per_gb, per_gb, usage.rss_mb),
     }
+
+
+def _drain(topic: str, row_id: str, partitions: int, records: int, broker: Running) -> dict[str, Sample]:
+    with broker.metered() as usage:
+        answer = broker.load("drain", topic=topic, partitions=partitions, records=records)
+    return {row_id: Sample(answer["per_second"], usage.cpu_seconds * GB / answer["bytes"], usage.rss_mb)}

@@ -6,13 +6,17 @@ from functools import partial
 from bench.rows import Bar, Row, Sample
 from bench.session import Session
 from bench.systems import Running
+from bench.systems.base import Answer
 
 ORDER = 40
 TITLE = "End to end at 1,000 records/s"
 
+_PERCENTILES = {"p50": "p50_ms", "p99": "p99_ms", "p99.9": "p999_ms"}
+"""And their names in the load's answer."""
+
 
 def latency_rows(prefix: str, where: str) -> list[Row]:
-    """The p50 and p99 rows of one situation."""
+    """The rows of one situation, one for each percentile."""
     return [
         Row(
             id=f"{prefix}-{percentile}",
@@ -22,7 +26,7 @@ def latency_rows(prefix: str, where: str) -> list[Row]:
             work="10 k records",
             bars=[Bar(0.7, "at most")],
         )
-        for percentile in ("p50", "p99")
+        for percentile in _PERCENTILES
     ]
 
 
@@ -32,7 +36,7 @@ def run(session: Session) -> list[Row]:
 
 
 def compare_latency(session: Session, running: Mapping[str, Running], prefix: str, where: str) -> list[Row]:
-    """Both rows of one situation, measured; `prefix` is the topic's name, too."""
+    """The rows of one situation, measured; `prefix` is the topic's name, too."""
     rows = latency_rows(prefix, where)
     for broker in running.values():
         broker.create(prefix)
@@ -44,7 +48,11 @@ def _latency(prefix: str, seconds: int, broker: Running) -> dict[str, Sample]:
     with broker.metered() as usage:
         answer = broker.load("latency", topic=prefix, rate=1000, seconds=seconds, warm_up=1)
     cpu = usage.cpu_seconds * 1e4 / answer["records"]
+    return latency_samples(prefix, answer, cpu, usage.rss_mb)
+
+
+def latency_samples(prefix: str, answer: Answer, cpu: float, rss_mb: float) -> dict[str, Sample]:
     return {
-        f"{prefix}-p50": Sample(answer["p50_ms"], cpu, usage.rss_mb),
-        f"{prefix}-p99": Sample(answer["p99_ms"], cpu, usage.rss_mb),
+        f"{prefix}-{percentile}": Sample(answer[figure], cpu, rss_mb)
+        for percentile, figure in _PERCENTILES.items()
     }

@@ -6,7 +6,7 @@ One client produces flat out, one reads a cold backlog, and compaction runs.
 from functools import partial
 
 from bench.compaction import CompactionWatch
-from bench.parts.latency import latency_rows
+from bench.parts.latency import latency_rows, latency_samples
 from bench.processes import Broken, drop_from_page_cache
 from bench.rows import Row, Sample
 from bench.session import Session
@@ -77,8 +77,7 @@ def _latency_beside(session: Session, seconds: int, broker: Running) -> dict[str
     cost = usage.cpu_seconds
     share = cost * 1e4 / answer["records"]
     return {
-        "noisy-p50": Sample(answer["p50_ms"], share, usage.rss_mb),
-        "noisy-p99": Sample(answer["p99_ms"], share, usage.rss_mb),
+        **latency_samples("noisy", answer, share, usage.rss_mb),
         "noisy-produced": Sample(produced["per_second"], cost, usage.rss_mb),
         "noisy-read": Sample(read["bytes"] / 1e6 / busy, cost, usage.rss_mb),
         "noisy-compacted": Sample(compaction.replaced_per_second / 1e6, cost, usage.rss_mb),

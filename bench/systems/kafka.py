@@ -24,13 +24,14 @@ JVM = [
 class Kafka(KafkaProtocolSystem):
     name: ClassVar[str] = "kafka"
     title: ClassVar[str] = "Apache Kafka"
+    release: ClassVar[str] = KAFKA_VERSION
 
     def prepare(self) -> None:
-        need_kafka()
+        need_kafka(self.release)
         need_load_program("kafka-load")
 
     def version(self) -> str:
-        return KAFKA_VERSION
+        return self.release
 
     def _spawn(self, data: Path, settings: Mapping[str, str], listeners: str) -> tuple[int, Watched]:
         port, controller = free_port(), free_port()
@@ -54,12 +55,20 @@ class Kafka(KafkaProtocolSystem):
         file = data.with_name(data.name + ".properties")
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         if not (data / "meta.properties").exists():
-            run(java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file)))
-        return port, Watched(broker_command(file), data.with_name(data.name + ".out"))
+            format_ = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file))
+            run(java(*format_, version=self.release))
+        return port, Watched(broker_command(file, self.release), data.with_name(data.name + ".out"))
 
 
-def broker_command(properties: Path) -> list[str]:
+class OldKafka(Kafka):
+    """The last release line before Kafka 4: it still speaks to the oldest clients, and many clusters run it."""
+
+    title: ClassVar[str] = "Apache Kafka 3.9"
+    release: ClassVar[str] = "3.9.1"
+
+
+def broker_command(properties: Path, version: str = KAFKA_VERSION) -> list[str]:
     """What starts a node with this file of settings."""
     log4j = Path(__file__).parent.parent / "kafka" / "log4j2.properties"
     options = [*JVM, f"-Dlog4j2.configurationFile={log4j}"]
-    return ["java", *options, "-cp", need_kafka(), "kafka.Kafka", str(properties)]
+    return ["java", *options, "-cp", need_kafka(version), "kafka.Kafka", str(properties)]

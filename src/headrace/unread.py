@@ -11,6 +11,8 @@ class Unread(NamedTuple):
     committed: int | None
     first: int
     end: int
+    finished: int = 0
+    """Records after the commit that are done with all the same: a share group finishes them in any order."""
 
     @property
     def start(self) -> int:
@@ -20,7 +22,7 @@ class Unread(NamedTuple):
     @property
     def records(self) -> int:
         """Never negative: the end may be older than the commit."""
-        return max(0, self.end - self.start)
+        return max(0, self.end - self.start - self.finished)
 
     @property
     def lost(self) -> int:

@@ -73,6 +73,21 @@ def test_a_join_is_refused_while_backlog_is_left_and_proves_by_offsets_that_none
     assert offsets(admin, group, behind) == divert.cut
 
 
+def test_a_join_speaks_of_what_is_left_before_it_speaks_of_who_reads_it(
+    backlogs: Backlogs, admin: Admin, group: str, behind: str, bootstrap: str
+) -> None:
+    divert = backlogs.divert(group, behind, settle=0)
+    with Consumer(bootstrap, group_id=divert.backlog_group, enable_auto_commit=False) as reader:
+        reader.subscribe(behind)
+        until(lambda: reader.poll(0.1), "a member with partitions")
+        with pytest.raises(NotPossible, match="left to read"):
+            backlogs.join(group, behind)
+        reader.commit({TopicPartition(behind, number): cut for number, cut in divert.cut.items()})
+        with pytest.raises(NotPossible, match=r"has a member .*stop it before the join"):
+            backlogs.join(group, behind)
+    assert backlogs.join(group, behind, wait=60).state is State.JOINED
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_divert_is_refused_while_the_group_has_members(
     bootstrap: str, backlogs: Backlogs, admin: Admin, group: str, behind: str, protocol: str

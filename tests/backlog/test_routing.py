@@ -155,6 +155,20 @@ def test_new_records_go_to_the_fresh_topic_and_coming_back_keeps_each_keys_order
         assert "1 records came to" in meter.look(again).notes[0]
 
 
+def test_a_consumer_that_begins_at_the_end_skips_no_backlog_of_a_partition_without_a_commit(
+    bootstrap: str, backlogs: Backlogs, admin: Admin, behind: str
+) -> None:
+    group = f"half-{behind}"
+    admin.set_group_offsets(group, {TopicPartition(behind, 0): 5})
+    divert = backlogs.divert(group, behind, Way.FRESH, other_groups_follow=True)
+    ends = admin.offsets("latest", admin.partitions_of(behind))
+    places = {each.partition: at for each, at in admin.group_offsets(group).items() if each.topic == behind}
+    assert places == {0: 5, 1: 0}
+    read_up(bootstrap, group, behind, sum(ends.values()) - 5)
+    assert backlogs.join(group, behind, quiet=0.1).state is State.JOINED
+    assert divert.before == {0: 5, 1: 0}
+
+
 def test_a_route_is_refused_while_other_groups_read_the_topic(
     backlogs: Backlogs, admin: Admin, group: str, behind: str
 ) -> None:

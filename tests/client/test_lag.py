@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from headrace.client import Admin, Consumer, GroupLag, Producer, TopicPartition
-from headrace.client.lag import LagMonitor
-from headrace.client.lag_states import LagState
+from headrace.client.lag import LagMonitor, PartitionLag
+from headrace.client.lag_states import LagState, worst
 
 NewTopic = Callable[..., str]
 
@@ -90,6 +90,25 @@ def test_the_state_follows_a_simple_group(
         assert until(LagState.OK).records == 0
         admin.delete_group(group)
         assert monitor.measure(group).state == LagState.GONE
+
+
+def test_partitions_that_wait_for_their_reader_do_not_hide_when_the_group_has_caught_up() -> None:
+    def of(number: int, records: int, state: LagState, trend: float | None) -> PartitionLag:
+        return PartitionLag(TopicPartition("orders", number), 0, records, records, 1.0, state, trend)
+
+    def left(*partitions: PartitionLag) -> float | None:
+        return GroupLag(
+            "billing", 0.0, partitions, worst(each.state for each in partitions)
+        ).seconds_to_catch_up
+
+    draining = of(0, 500, LagState.DRAINING, -100.0)
+    assert left(draining) == 5
+    assert left(draining, of(1, 1000, LagState.UNKNOWN, 0.0)) == 15, "its turn comes: 1,500 at 100 a second"
+    assert left(draining, of(1, 1000, LagState.UNKNOWN, None)) == 15
+    assert left(draining, of(1, 1000, LagState.STALLED, 0.0)) is None
+    assert left(draining, of(1, 1000, LagState.GROWING, 10.0)) is None
+    assert left(of(0, 500, LagState.UNKNOWN, 0.0), of(1, 1000, LagState.UNKNOWN, 0.0)) is None
+    assert left() is None
 
 
 def test_reading_too_slowly_is_growing(bootstrap: str, admin: Admin, new_topic: NewTopic, group: str) -> None:

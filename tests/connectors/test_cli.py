@@ -64,7 +64,7 @@ def test_check_tells_each_mistake_in_a_line(connect, tmp_path, bootstrap, new_to
     told = connect("check", "a.toml", code=1)
     assert "a.toml: source.pth is not a setting of the files source; did you mean path?" in told
     assert "a.toml: source.path is missing" in told
-    assert "headrace: 2 problems to mend before this can run." in told
+    assert "headrace: 2 problems to fix before this can run." in told
     (tmp_path / "b.toml").write_text('[topic]\nname = "t"\n[source]\ntype = "files"\npath = "/none/x"\n')
     assert "there is no directory /none" in connect("check", "b.toml", code=1)
     (tmp_path / "c.toml").write_text(
@@ -72,7 +72,7 @@ def test_check_tells_each_mistake_in_a_line(connect, tmp_path, bootstrap, new_to
     )
     assert "did you mean test-" in connect("check", "c.toml", "-b", bootstrap, code=1)
     assert connect("check", "b.toml", "--offline") == "No problems: 1 connector can run.\n"
-    assert "2 problems to mend before a.toml can run." in connect("run", "a.toml", code=1)
+    assert "2 problems to fix before a.toml can run." in connect("run", "a.toml", code=1)
 
 
 def test_an_endpoint_runs_without_spark_until_it_is_stopped(

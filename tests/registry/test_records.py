@@ -20,7 +20,9 @@ from tests.registry.test_serializers import order_class
 
 def headrace(*arguments: str, lines: str = "") -> tuple[int, str, str]:
     command = [sys.executable, "-m", "headrace.cli", *arguments]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, input=lines, capture_output=True, text=True, errors="replace", timeout=60, check=False
+    )
     return done.returncode, done.stdout, done.stderr
 
 

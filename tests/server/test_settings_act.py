@@ -44,10 +44,10 @@ LIVE = sorted(
     for name, setting in BROKER_SETTINGS.items()
     if setting.update is not UpdateMode.READ_ONLY
     and name not in {*INERT, *REFUSED, *INERT_WHILE_RUNNING, *BEHIND_TOPICS}
-    and not name.startswith(("ssl.", "sasl."))
+    and not name.startswith(("ssl.", "sasl.", "errors.deadletterqueue."))
 )
 """Settings that can be changed on a running broker and act, and are not defaults of topics; those of TLS and SASL are read where a
-listener has it (tests/server/security)."""
+listener has it (tests/server/security), those of dead letters when there is one (tests/server/share)."""
 
 
 def test_every_setting_that_changes_while_running_is_read_again_when_one_does(make_broker, monkeypatch):

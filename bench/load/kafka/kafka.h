@@ -24,6 +24,7 @@ void json_errors(void);
 void load_produce(void);
 void load_flood(void);
 void load_consume(void);
+void load_drain(void);
 void load_latency(void);
 void load_positions(void);
 void load_connections(void);

@@ -13,7 +13,7 @@ static const struct {
     void (*run)(void);
 } kinds[] = {
     {"produce", load_produce},     {"flood", load_flood},             {"consume", load_consume},
-    {"latency", load_latency},
+    {"drain", load_drain},         {"latency", load_latency},
     {"positions", load_positions}, {"connections", load_connections}, {"commits", load_commits},
     {"rebalance", load_rebalance}, {"idle-groups", load_idle_groups}, {"transactions", load_transactions},
 };
@@ -26,7 +26,7 @@ static void on_alarm(int signal_number) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) fail("usage: kafka-load produce|flood|consume|latency|positions|connections|commits|rebalance|idle-groups|transactions --address HOST:PORT [--option value …]");
+    if (argc < 2) fail("usage: kafka-load produce|flood|consume|drain|latency|positions|connections|commits|rebalance|idle-groups|transactions --address HOST:PORT [--option value …]");
     options_init(argc - 2, argv + 2);
     security_init();
     signal(SIGPIPE, SIG_IGN);
@@ -37,5 +37,5 @@ int main(int argc, char **argv) {
             kinds[i].run();
             return 0;
         }
-    fail("%s is not a kind of load: produce, flood, consume, latency, positions, connections, commits, rebalance, idle-groups or transactions", argv[1]);
+    fail("%s is not a kind of load: produce, flood, consume, drain, latency, positions, connections, commits, rebalance, idle-groups or transactions", argv[1]);
 }

@@ -1,7 +1,7 @@
 """The copy of a backlog: exactly its records, in the same partitions and the same order, with key, time and headers.
 
-Each carries its offset in the original, so the end of the copy says where to go on: whoever copies after a crash repeats and
-misses nothing. One copies at a time, and a record that cannot be written ends the copying before any that follows it.
+Each carries its offset in the original, so the end of the copy says where to continue: after a crash nothing is repeated or
+missed. One copies at a time, and a record that cannot be written ends the copying before any that follows it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def original_offset(record: Record[bytes, bytes]) -> int:
     if value is None or not value.isdigit():
         raise ClientError(
             f"{record.topic}-{record.partition}@{record.offset} was not copied from the backlog: somebody else has written to "
-            f"the copy, and it cannot be told how far it goes"
+            f"the copy, so how far it goes is unknown"
         )
     return int(value)
 

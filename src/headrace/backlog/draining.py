@@ -39,7 +39,7 @@ def drain(
     concurrency: int = 8,
     **options: Any,
 ) -> None:
-    """Handle the backlog that was diverted from ``group``, and return when it is drained, whoever drained the rest of it.
+    """Handle the backlog that was diverted from ``group``, and return when all of it is drained, by this process or others.
 
     >>> drain(handle, "localhost:9092", group="billing", topic="orders", rate=500)
 

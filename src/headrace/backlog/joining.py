@@ -18,12 +18,13 @@ from headrace.client.administration.errors import NotPossible
 def join(site: Site, writer: Writer, begun: Divert, *, allow_repeats: bool, allow_loss: bool) -> Divert:
     """To JOINED, from DIVERTED or JOINING."""
     if begun.state is State.DIVERTED:
+        _check_drained(site, begun)  # First: what is left is what people wait for.
         site.check_stopped(
             begun.backlog_group,
             "stop it before the join"
             + (", since it reads on past the cut." if begun.way is Way.OFFSETS else "."),
         )
-        _check_drained(site, begun)
+        _check_drained(site, begun)  # Again: now nobody can move it any more.
         if not allow_repeats:
             _check_not_crossed(site, begun)
         lost = _lost(site, begun)

@@ -1,4 +1,4 @@
-"""The diverts there are, in the compacted topic `__headrace_backlogs`; who changes one fences whoever was changing it before.
+"""The diverts there are, in the compacted topic `__headrace_backlogs`; a command that changes one fences the command before it.
 
 A writer is a transactional producer named after the divert. When a second command takes it over, the first one's next step fails
 with a sentence instead of being written.

@@ -49,7 +49,10 @@ def divert(site: Site, writer: Writer, begun: Divert) -> Divert:
     if begun.state is State.PREPARING:
         before, cut = cutting.picture(site, begun.group, begun.topic)
         site.create_like(begun.fresh, begun.topic, {})
-        # A consumer that begins at the end, where nothing is committed, would miss what comes before it starts.
+        # A consumer that begins at the end, where nothing is committed, would skip what is there, or comes before it starts.
+        known = site.committed(begun.group, begun.topic)
+        if unknown := {number: first for number, first in before.items() if number not in known}:
+            site.move(begun.group, begun.topic, unknown, begun.note)
         starts = site.ends(begun.fresh)
         site.move(begun.group, begun.fresh, starts, begun.note)
         begun = replace(begun, before=before, cut=cut, moved_from=starts)

@@ -42,7 +42,7 @@ class Site:
         return cls(connection, Admin(connection))
 
     def for_a_look(self) -> Site:
-        """The same cluster for whoever decides nothing by what is committed."""
+        """The same cluster, for callers whose decisions do not depend on what is committed."""
         return Site(self.connection, self.admin, stable=False)
 
     @property

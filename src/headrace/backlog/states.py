@@ -1,7 +1,7 @@
 """The ways to divert a backlog, and the life of a divert, drawn: its states and every step from one to the next.
 
-A step is written to the control topic before the next thing is changed, so whoever runs the command again, after whatever was
-killed, finds out what is already done and goes on there. In PREPARING nothing of the group has changed. In MOVING its offsets may
+A step is written to the control topic before the next thing is changed. A command that is run again after a crash finds out what is
+already done and continues there. In PREPARING nothing of the group has changed. In MOVING its offsets may
 have, or not. COPYING is DIVERTED while the copy is not complete. JOINING and UNDOING are carried to their end by the same command.
 
 A route and the state change in one transaction, so the fresh topic needs no MOVING: from PREPARING it is DIVERTED. When records came to

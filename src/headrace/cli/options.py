@@ -32,15 +32,17 @@ def complete_context(incomplete: str) -> list[str]:
 
 
 def check_bootstrap(servers: str) -> str:
+    return check_servers("--bootstrap-server", servers)
+
+
+def check_servers(option: str, servers: str) -> str:
     """HOST:PORT by commas, as it is; Misuse when it is something else."""
     for server in servers.split(","):
         host, colon, port = server.strip().rpartition(":")
         host = host.rpartition("://")[2]
         plain = host.startswith("[") and host.endswith("]") if ":" in host else bool(host)
         if not (colon and plain and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-            raise Misuse(
-                f"--bootstrap-server takes HOST:PORT, such as {DEFAULT_BOOTSTRAP}, not '{server.strip()}'."
-            )
+            raise Misuse(f"{option} takes HOST:PORT, such as {DEFAULT_BOOTSTRAP}, not '{server.strip()}'.")
     return servers
 
 

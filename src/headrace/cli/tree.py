@@ -68,6 +68,10 @@ COMMANDS = {
         "headrace.cli.commands.doctor",
         "Find what is wrong and what to do: machine, settings, cluster, groups.",
     ),
+    "mirror": Entry(
+        "headrace.cli.commands.mirror",
+        "Mirror topics of another cluster with the same offsets, and fail over.",
+    ),
     "reassign": Entry(
         "headrace.cli.commands.reassign", "Move partitions to other brokers: plan, execute, status, cancel."
     ),

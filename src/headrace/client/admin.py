@@ -79,7 +79,7 @@ class Admin:
         try:
             client = AdminClient(cast("dict[str, Any]", {**ready, "error_cb": waiting.report}))
         except (KafkaException, TypeError, ValueError) as error:
-            raise config_error(error) from error
+            raise config_error(error, ready) from error
         connection = {name: value for name, value in ready.items() if isinstance(value, str)}
         waiting.serve = client.poll
         self._session: Session | None = Session(client, connection, waiting, Limits(timeout))

@@ -1,6 +1,6 @@
 """Pages that brokers serve over HTTP beside Kafka's protocol: /clients and /metrics, on `headrace.metrics.listener`.
 
-Which broker serves them where is in its settings. Apache Kafka has no such setting: there the addresses are none, and who asks does
+Which broker serves them where is in its settings. Apache Kafka has no such setting: there no addresses are found, and callers do
 without.
 """
 

@@ -23,6 +23,7 @@ from headrace.link.errors import SettingsError
 from headrace.link.java_settings import known_names
 from headrace.link.java_values import check_assignors
 from headrace.link.logins import TOKEN_LOGIN
+from headrace.link.tls import unreadable_file
 from headrace.link.translation import Removed, translate
 from headrace.nearest import nearest
 
@@ -151,8 +152,10 @@ def log_error(error: KafkaError) -> None:
     connection_log.warning("%s", explain(error))
 
 
-def config_error(cause: Exception) -> ConfigError:
+def config_error(cause: Exception, settings: Mapping[str, object]) -> ConfigError:
     """What librdkafka, or its Python side, says about a wrong setting, as a sentence."""
+    if (unreadable := unreadable_file(settings)) is not None:
+        return ConfigError(unreadable)  # librdkafka gives OpenSSL's number for it.
     text = (kafka_error(cause).str() if isinstance(cause, KafkaException) else str(cause)).rstrip(".")
     unknown = re.search(r'No such configuration property: "([^"]+)"', text)
     near = nearest(unknown[1], known_names(_OWN)) if unknown is not None else None

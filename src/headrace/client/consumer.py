@@ -103,7 +103,7 @@ class Consumer(Generic[K, V]):
                 {"error_cb": log_error, **self.settings.librdkafka, "on_commit": self._callbacks.committed}
             )
         except (KafkaException, TypeError, ValueError) as error:
-            raise config_error(error) from error
+            raise config_error(error, self.settings.librdkafka) from error
         self._positions = Positions()
         self._assignment = Assignment(self.librdkafka, self.settings, self._positions, self._callbacks)
         self._commits = Commits(self.librdkafka, self.settings, self._positions, self._callbacks)

@@ -15,14 +15,14 @@ from typing import Any, Self
 import confluent_kafka
 
 from headrace.client.admin import Admin, session_of
-from headrace.client.administration import groups, lag, offsets
+from headrace.client.administration import groups, lag, offsets, share_groups
 from headrace.client.administration.errors import Refused
 from headrace.client.administration.retention import Limits, Retention, seconds_until_loss
 from headrace.client.administration.session import Session
 from headrace.client.config import Config, connection_settings, merged
 from headrace.client.consumer import Consumer
 from headrace.client.errors import BrokerError, ConfigError
-from headrace.client.lag_states import LagState, Look, Window, worst
+from headrace.client.lag_states import LagState, Look, Window, is_worse, worst
 from headrace.client.record import TopicPartition
 from headrace.unread import Unread
 from headrace.wire.errors import ErrorCode
@@ -108,10 +108,17 @@ class GroupLag:
 
     @property
     def seconds_to_catch_up(self) -> float | None:
-        """Until the last partition is caught up at this pace; None when one of them is not catching up, or there are none."""
-        times = [each.seconds_to_catch_up for each in self.partitions]
-        known = [each for each in times if each is not None]
-        return max(known) if times and len(known) == len(times) else None
+        """Until the last partition is caught up at this pace; None when one of them is not catching up, or there are none.
+
+        One that only waits, because its reader is at the others for now, is counted with the pace of all.
+        """
+        known = [left for each in self.partitions if (left := each.seconds_to_catch_up) is not None]
+        if len(known) == len(self.partitions):
+            return max(known, default=None)
+        trend = self.trend
+        if trend is None or trend >= 0 or is_worse(self.state, LagState.DRAINING):
+            return None
+        return max(*known, self.records / -trend)
 
     @property
     def seconds_until_loss(self) -> float | None:
@@ -177,7 +184,8 @@ class LagMeter:
         """
         description = description or self._describe(group_id)
         owners = _owners(description)
-        found = lag.positions(self._session, group_id, {*owners, *topics})
+        shared = description is not None and description.type == share_groups.TYPE
+        found = lag.positions(self._session, group_id, {*owners, *topics}, shared=shared)
         first, _ = offsets.list_offsets(self._session, list(found), offsets.EARLIEST)
         known: dict[TopicPartition, Unread] = {}
         unreadable = []
@@ -187,7 +195,7 @@ class LagMeter:
                 unreadable.append(partition)
             else:
                 end = position.end if ends is None else min(position.end, ends.get(partition, position.end))
-                known[partition] = Unread(position.committed, first[each], end)
+                known[partition] = Unread(position.committed, first[each], end, position.finished)
         ages = self._times.ages(
             {(p.topic, p.partition): place.start for p, place in known.items() if place.records}
         )
@@ -196,7 +204,9 @@ class LagMeter:
         windows: dict[TopicPartition, Window] = {}
         for partition, place in known.items():
             age = ages.get(partition) if place.records else 0.0
-            look = Look(now, place.start, place.end, attended, place.committed is not None, age)
+            look = Look(
+                now, place.start + place.finished, place.end, attended, place.committed is not None, age
+            )
             windows[partition] = before.get(partition, Window(self._window)).take(look)
         # A partition that has no leader now is not forgotten: its window goes on when it is back.
         kept = {partition: before[partition] for partition in unreadable if partition in before}
@@ -296,8 +306,8 @@ class LagMonitor:
         return self._meter.measure(group_id, self._admin.partitions_of(*topics))
 
     def groups(self) -> list[str]:
-        """The names of all groups of consumers."""
-        return [each.group for each in groups.listings(session_of(self._admin))]
+        """The names of all groups, share groups included."""
+        return [each.group for each in groups.listings(session_of(self._admin), types=groups.ALL_TYPES)]
 
     @property
     def admin(self) -> Admin:

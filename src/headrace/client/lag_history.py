@@ -62,7 +62,7 @@ class Entry:
 
 class LagHistory:
     def __init__(self, config: Mapping[str, object], interval: float = INTERVAL) -> None:
-        """``interval`` is how often whoever records does so."""
+        """``interval`` is how often lag is recorded."""
         # What a group that is gone has left behind ends after a week.
         settings = {"cleanup.policy": "compact,delete", "retention.ms": str(7 * 86_400_000)}
         self._topic = ControlTopic(TOPIC, config, settings)

@@ -1,4 +1,4 @@
-"""What a group has not read yet before some offsets: told by records, not by offsets alone.
+"""What a group has not read yet before some offsets: judged by records, not by offsets alone.
 
 A group that has read everything may stand before the end all the same: markers of transactions and what compaction has removed
 have offsets and no records. So where offsets are left, the next record is looked for.

@@ -91,7 +91,7 @@ class ProducerCore(Generic[K, V]):
                 {"error_cb": log_error, **self.settings.librdkafka, "partitioner": native}
             )
         except (KafkaException, TypeError, ValueError) as error:
-            raise config_error(error) from error
+            raise config_error(error, self.settings.librdkafka) from error
         self.topics = KnownTopics(self.librdkafka, self.settings)
         self.routes = _routes(merged(config, keywords)) if routes else None
         self._closing = False

@@ -142,8 +142,10 @@ JAVA_SETTINGS: Mapping[str, Fate] = {
     "max.poll.records": _NO_COUNTERPART,
     "partition.assignment.strategy": Converted(java_values.assignors),
     "session.timeout.ms": Same(),
-    "share.acknowledgement.mode": Ignored("share groups are not offered"),
-    "share.acquire.mode": Ignored("share groups are not offered"),
+    "share.acknowledgement.mode": Ignored(
+        "members of share groups here say of each record what became of it"
+    ),
+    "share.acquire.mode": _NO_COUNTERPART,
     "value.deserializer": _JAVA_CODE,
     # TLS.
     "ssl.cipher.suites": Same(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,6 +86,23 @@ def _read(location: str, source: str) -> bytes:
         return Path(location).read_bytes()
     except OSError as error:
         raise KeyMaterialError(f"{source}: the file cannot be read: {error.strerror}.") from None
+
+
+_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.keystore.location")
+
+
+def unreadable_file(settings: Mapping[str, object]) -> str | None:
+    """Which file of a client's settings, by librdkafka's names, cannot be read and why; None when all can."""
+    for name in _FILES:
+        location = settings.get(name)
+        if not isinstance(location, str) or os.path.isdir(location):
+            continue
+        try:
+            with open(location, "rb"):
+                pass
+        except OSError as error:
+            return f"{name}={location}: the file cannot be read: {error.strerror}."
+    return None
 
 
 _Stamp = tuple[int, int, int] | None

@@ -40,7 +40,9 @@ from headrace.server.log.files import Files
 from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
+from headrace.server.log.moves import DiskMoves
 from headrace.server.logins import LoginOffers, Logins
+from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind, bind_metrics
@@ -59,6 +61,7 @@ from headrace.server.security.choosing import authorizer_of
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.principal_builder import principal_builder
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
+from headrace.server.share.attach import attach_sharing
 from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
@@ -143,6 +146,8 @@ class Node:
         self.maintenance = LogMaintenance(
             self.logs, flusher, self._disk, maintenance_settings(self.config), self.replicas
         )
+        self.moves = DiskMoves(self.logs, self.maintenance, self._disk)
+        undo.push_async_callback(self.moves.stop)
         self.cluster = await join(
             self.config,
             self._registration(identity),
@@ -172,6 +177,7 @@ class Node:
         follow_acls(self.cluster, authorizer)
         await self._serve(sockets, authorizer, offers)
         replication.start()
+        self.moves.resume()
         self._serve_metrics()
 
     def _leave_logs(self) -> None:
@@ -271,12 +277,16 @@ class Node:
         except ConfigError as error:
             log.error("Connections to other brokers stay as they were: %s", error)
         self.logins.configure(config)
+        self._configure_moves(config)
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
         environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
         # In a thread, since it may look up host names.
         made = asyncio.get_running_loop().run_in_executor(self._disk, ConnectionLimits.of, config)
         made.add_done_callback(lambda limits: self._limit_connections(config, limits))
+
+    def _configure_moves(self, config: BrokerConfig) -> None:
+        self.moves.limit(config.integer("replica.alter.log.dirs.io.max.bytes.per.second"))
 
     def _limit_connections(self, config: BrokerConfig, made: asyncio.Future[ConnectionLimits]) -> None:
         if made.cancelled() or config is not self.cluster.config:
@@ -292,7 +302,21 @@ class Node:
     ) -> None:
         undo = self._undo
         turn = Turn()
-        self.groups = attach_groups(self.config, self.clock, self.cluster, self.replicas, self._disk, turn)
+        auto_topic_creation = AutoTopicCreation(self.cluster, self.clock)
+        sharing = attach_sharing(
+            self.config,
+            self.clock,
+            self.cluster,
+            self.replicas,
+            self.peers,
+            auto_topic_creation,
+            self._disk,
+            turn,
+        )
+        undo.callback(sharing.close)
+        self.groups = attach_groups(
+            self.config, self.clock, self.cluster, self.replicas, self._disk, turn, sharing.keeper
+        )
         undo.callback(self.groups.close)
         producer_ids = ProducerIds(self.cluster)
         self.transactions = attach_transactions(
@@ -306,6 +330,11 @@ class Node:
             turn,
         )
         undo.callback(self.transactions.coordinator.close)
+        mirrors = Mirrors(
+            self.cluster, self.replicas, self.groups, self.peers, auto_topic_creation, self.clock
+        )
+        mirrors.start()
+        undo.push_async_callback(mirrors.stop)
         telemetry = Telemetry(self.clock)
         telemetry.follow(self.cluster)
         undo.callback(telemetry.close)
@@ -314,16 +343,19 @@ class Node:
             self.clock,
             self._disk,
             self.cluster,
-            AutoTopicCreation(self.cluster, self.clock),
+            auto_topic_creation,
             self.logs,
             self.replicas,
             FetchSessions(self.config.integer("max.incremental.fetch.session.cache.slots"), self.clock),
             producer_ids,
             self.groups,
             self.transactions,
+            self.moves,
+            sharing,
             turn,
             ClientQuotas(self.config, self.clock),
             telemetry,
+            mirrors,
             authorizer,
             tls=self.tls,
         )
@@ -334,6 +366,7 @@ class Node:
         dispatcher = self._dispatcher(self.engines)
         self.logins = Logins(self.config, offers, self._principals, dispatcher.dispatch, self.clock)
         self._configure_metrics(config)
+        self._configure_moves(config)
         self.acceptors = Acceptors(
             dispatcher, limits(config), self.admission, self.clock, self._disk, self.requests
         )

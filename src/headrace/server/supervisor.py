@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 LONGEST_SOCKET_PATH = 100
 DEFAULT_REPLICAS = "default.replication.factor"
 USUAL_REPLICAS = 3
-"""Who runs several brokers wants a topic to survive one of them; Kafka's default is one replica."""
+"""With several brokers a topic should survive the loss of one; Kafka's default is one replica."""
 _READY = re.compile(rb"is ready: broker \d+ on ([^\n]*), data in ")
 _METRICS = re.compile(rb"; metrics at (\S+?),?(?:;|\s|$)")
 

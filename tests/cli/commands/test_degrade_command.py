@@ -62,7 +62,9 @@ def test_rules_are_switched_on_and_off_and_what_was_dropped_is_replayed(headrace
 
     ran = headrace("degrade", "off", "shop")
     assert ran.code == 0
-    assert ran.out == "Switched group, order, sample, sms of shop off.\n"
+    assert ran.out == (
+        "The rules group, order, sample, sms of shop no longer act: nothing is left out by them.\n"
+    )
     assert ran.err == ""
     assert rule(headrace, "group")["states"] == {"held off": 1}
     assert headrace("degrade", "auto", "shop", "--json").json["confirmed"] == 1

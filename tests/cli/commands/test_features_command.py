@@ -45,6 +45,7 @@ def test_kafkas_tool_describes_and_switches(headrace):
     assert [line.split("\t")[0] for line in lines] == [
         "Feature: delegation.token.version",
         "Feature: group.version",
+        "Feature: mirror.version",
         "Feature: transaction.version",
     ]
     assert (

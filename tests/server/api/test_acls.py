@@ -350,6 +350,40 @@ def test_the_audit_log_has_kafkas_line_for_each_denial_and_when_switched_on_for_
         set_audit_level(wire, None)
 
 
+def test_while_the_audit_log_is_on_what_a_client_repeats_has_a_line_each_time(broker, wire, caplog):
+    topic = broker.create_topic(partitions=3)
+
+    def produce():
+        data = [pr.TopicProduceData(topic, partition_data=[pr.PartitionProduceData(0, batch(b"v"))])]
+        (answer,) = wire.ask(pr.ProduceRequest(None, 1, 1000, data), 9, pr.ProduceResponse).responses
+        assert answer.partition_responses[0].error_code == ErrorCode.NONE
+
+    def fetch():
+        asked = [fe.FetchPartition(number, partition_max_bytes=1000) for number in range(3)]
+        request = fe.FetchRequest(max_wait_ms=0, topics=[fe.FetchTopic(topic, partitions=asked)])
+        assert codes_of(wire.ask(request, 12, fe.FetchResponse)) == [ErrorCode.NONE] * 3
+
+    for _ in range(3):
+        produce()
+        fetch()
+    try:
+        set_audit_level(wire, "DEBUG")
+        caplog.clear()
+        for _ in range(3):
+            produce()
+            fetch()
+        said = [
+            each.getMessage() for each in caplog.records if each.name == AUDIT and topic in each.getMessage()
+        ]
+        assert [line.split("for request = ")[1].split()[0] for line in said] == ["Produce", "Fetch"] * 3
+    finally:
+        set_audit_level(wire, None)
+    caplog.clear()
+    produce()
+    fetch()
+    assert not [each for each in caplog.records if each.name == AUDIT]
+
+
 def test_the_audit_log_leaves_out_what_a_client_did_not_ask_for(broker, admin, wire, caplog):
     hidden = broker.create_topic()
     create(admin, binding(hidden, AclOperation.DESCRIBE))

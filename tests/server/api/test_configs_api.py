@@ -56,7 +56,7 @@ def alter(wire, kind, name, *ops, version=1, **more):
 def test_every_version_describes_a_topic(wire, name, version):
     alter(wire, TOPIC, name, ("retention.ms", SET, "42"))
     result = describe(wire, TOPIC, name, version=version, include_synonyms=True, include_documentation=True)
-    assert (result.error_code, len(result.configs)) == (0, 33)
+    assert (result.error_code, len(result.configs)) == (0, 34)
     config = next(config for config in result.configs if config.name == "retention.ms")
     assert (config.value, config.config_source, config.read_only, config.is_sensitive) == (
         "42",
@@ -182,12 +182,40 @@ def test_loggers_are_read_and_set_on_the_broker_they_belong_to(wire):
 
 def test_groups_have_settings_of_their_own(wire):
     assert alter(wire, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")).error_code == 0
+    assert alter(wire, GROUP, "g", ("share.auto.offset.reset", SET, "by_duration:PT1H")).error_code == 0
     assert values(wire, GROUP, "g") == {
         "consumer.session.timeout.ms": "50000",
         "consumer.heartbeat.interval.ms": "5000",
+        "share.session.timeout.ms": "45000",
+        "share.heartbeat.interval.ms": "5000",
+        "share.record.lock.duration.ms": "30000",
+        "share.delivery.count.limit": "5",
+        "share.partition.max.record.locks": "2000",
+        "share.auto.offset.reset": "by_duration:PT1H",
+        "share.isolation.level": "read_uncommitted",
+        "share.renew.acknowledge.enable": "true",
+        "errors.deadletterqueue.topic.name": "",
+        "errors.deadletterqueue.copy.record.enable": "false",
     }
     response = wire.ask(ListConfigResourcesRequest([GROUP]), 1, ListConfigResourcesResponse)
     assert [(each.resource_name, each.resource_type) for each in response.config_resources] == [("g", GROUP)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("share.auto.offset.reset", "soon", "by_duration"),
+        ("share.auto.offset.reset", "by_duration:PT", "by_duration"),
+        ("share.record.lock.duration.ms", "1000", "group.share.min.record.lock.duration.ms"),
+        ("share.delivery.count.limit", "11", "group.share.max.delivery.count.limit"),
+        ("share.isolation.level", "none", "read_committed"),
+        ("errors.deadletterqueue.topic.name", "__letters", "cannot start with __"),
+    ],
+)
+def test_what_a_share_group_cannot_be_set_to_is_refused(wire, setting, value, reason):
+    refused = alter(wire, GROUP, "g", (setting, SET, value))
+    assert refused.error_code == ErrorCode.INVALID_CONFIG
+    assert reason in refused.error_message
 
 
 def test_everything_that_has_settings_is_listed(wire, name):

@@ -35,7 +35,7 @@ def bootstrap(make_broker):
 
 
 def test_the_highest_levels_hold_until_somebody_says_otherwise(bootstrap):
-    assert levels(bootstrap) == {"group.version": 1, "transaction.version": 2}
+    assert levels(bootstrap) == {"group.version": 1, "share.version": 2, "transaction.version": 2}
 
 
 def test_the_supported_levels_are_told_to_clients_that_understand_a_level_of_zero(bootstrap):
@@ -46,6 +46,8 @@ def test_the_supported_levels_are_told_to_clients_that_understand_a_level_of_zer
         ("group.version", 0, 1),
         ("transaction.version", 0, 2),
         ("delegation.token.version", 0, 1),
+        ("share.version", 0, 2),
+        ("mirror.version", 0, 1),
     }
 
 
@@ -81,7 +83,7 @@ def test_what_cannot_be_set_is_refused_with_the_reason_and_takes_the_rest_with_i
     reply = update(bootstrap, fine, wrong)
     assert reply.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert reason in reply.error_message
-    assert levels(bootstrap) == {"group.version": 1, "transaction.version": 2}
+    assert levels(bootstrap) == {"group.version": 1, "share.version": 2, "transaction.version": 2}
 
 
 def test_a_downgrade_cannot_raise_a_level(bootstrap):

@@ -5,11 +5,12 @@ place and nothing has happened; with it, no permission is missing.
 """
 
 import itertools
+import uuid
 from typing import NamedTuple
 
 import pytest
 
-from headrace.server.api.registry import APIS, BETWEEN_BROKERS, SERVED
+from headrace.server.api.registry import APIS, BETWEEN_BROKERS, OF_OUR_OWN, SERVED
 from headrace.server.cluster.decisions import create_acls, delete_acls
 from headrace.server.config.authorization import STANDARD
 from headrace.server.security.acls import Acl, AclFilter, PatternType, Permission
@@ -31,12 +32,15 @@ from headrace.wire.messages import create_partitions as cp
 from headrace.wire.messages import create_topics as ct
 from headrace.wire.messages import delete_acls as da
 from headrace.wire.messages import delete_records as dr
+from headrace.wire.messages import delete_share_group_state as dsgs
 from headrace.wire.messages import delete_topics as dt
 from headrace.wire.messages import describe_configs as dc
 from headrace.wire.messages import describe_producers as dp
+from headrace.wire.messages import describe_share_group_offsets as dsgo
 from headrace.wire.messages import describe_topic_partitions as dtp
 from headrace.wire.messages import fetch as fe
 from headrace.wire.messages import incremental_alter_configs as iac
+from headrace.wire.messages import initialize_share_group_state as isgs
 from headrace.wire.messages import join_group as jg
 from headrace.wire.messages import list_offsets as lo
 from headrace.wire.messages import metadata as md
@@ -45,17 +49,29 @@ from headrace.wire.messages import offset_delete as od
 from headrace.wire.messages import offset_fetch as of
 from headrace.wire.messages import offset_for_leader_epoch as ole
 from headrace.wire.messages import produce as pr
+from headrace.wire.messages import read_share_group_state as rsgs
+from headrace.wire.messages import read_share_group_state_summary as rsgss
 from headrace.wire.messages import txn_offset_commit as toc
+from headrace.wire.messages import write_share_group_state as wsgs
 from headrace.wire.messages import write_txn_markers as wtm
 from headrace.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from headrace.wire.messages.alter_mirrors import AlterMirrorsRequest
+from headrace.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from headrace.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from headrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from headrace.wire.messages.delete_groups import DeleteGroupsRequest
+from headrace.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from headrace.wire.messages.describe_acls import DescribeAclsRequest
 from headrace.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from headrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest
 from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from headrace.wire.messages.describe_mirrors import DescribeMirrorsRequest
 from headrace.wire.messages.describe_transactions import DescribeTransactionsRequest
 from headrace.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
@@ -68,6 +84,11 @@ from headrace.wire.messages.list_config_resources import ListConfigResourcesRequ
 from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from headrace.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from headrace.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from headrace.wire.messages.report_mirrors import ReportMirrorsRequest
+from headrace.wire.messages.share_acknowledge import ShareAcknowledgeRequest
+from headrace.wire.messages.share_fetch import ShareFetchRequest
+from headrace.wire.messages.share_group_describe import ShareGroupDescribeRequest
+from headrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from headrace.wire.messages.sync_group import SyncGroupRequest
 from headrace.wire.messages.unregister_broker import UnregisterBrokerRequest
 from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -163,6 +184,11 @@ def change(kind, name=None):
 
 def replace(kind, name=None):
     return lambda t: ac.AlterConfigsRequest([ac.AlterConfigsResource(kind, name or t, [])], True)
+
+
+def share_state(module, data):
+    """A partition of a topic that is not there: what brokers ask of a share coordinator."""
+    return [getattr(module, data)(uuid.UUID(int=7), [module.PartitionData(0)])]
 
 
 def heartbeat_with(t):
@@ -261,6 +287,13 @@ ROWS = [
     Row(DESCRIBE, ON_CLUSTER, "", 4, lambda t: DescribeLogDirsRequest()),
     Row(
         ALTER,
+        ON_CLUSTER,
+        "results.partitions",
+        2,
+        lambda t: AlterReplicaLogDirsRequest([AlterReplicaLogDir("/d", [AlterReplicaLogDirTopic(t, [0])])]),
+    ),
+    Row(
+        ALTER,
         TOPIC,
         "results",
         3,
@@ -303,9 +336,81 @@ ROWS = [
     ),
     Row(DESCRIBE, TXN, "transaction_states", 0, lambda t: DescribeTransactionsRequest(["tx"])),
     Row(ACTION, ON_CLUSTER, "", 0, lambda t: AllocateProducerIdsRequest(1)),
+    Row(
+        ACTION,
+        ON_CLUSTER,
+        "",
+        0,
+        lambda t: ReportMirrorsRequest('{"epochs":[],"failed":{},"ends":[],"agreed":{}}'),
+    ),
+    Row(ALTER, ON_CLUSTER, "", 0, lambda t: AlterMirrorsRequest('{"operation":"pause","link":"dc"}')),
+    Row(DESCRIBE, ON_CLUSTER, "", 0, lambda t: DescribeMirrorsRequest()),
     Row(READ, GROUP, "", 1, heartbeat_with, ((DESCRIBE, TOPIC),)),
     Row(DESCRIBE, TOPIC, "", 1, heartbeat_with, ((READ, GROUP),)),
     Row(DESCRIBE, GROUP, "groups", 1, lambda t: ConsumerGroupDescribeRequest(["g"])),
+    Row(
+        READ,
+        GROUP,
+        "",
+        1,
+        lambda t: ShareGroupHeartbeatRequest("g", "m", -1, None, [t]),
+        ((DESCRIBE, TOPIC),),
+    ),
+    Row(
+        DESCRIBE,
+        TOPIC,
+        "",
+        1,
+        lambda t: ShareGroupHeartbeatRequest("g", "m", -1, None, [t]),
+        ((READ, GROUP),),
+    ),
+    Row(DESCRIBE, GROUP, "groups", 1, lambda t: ShareGroupDescribeRequest(["g"])),
+    Row(READ, GROUP, "", 2, lambda t: ShareFetchRequest("g", "m", 0)),
+    Row(READ, GROUP, "", 2, lambda t: ShareAcknowledgeRequest("g", "m", 1)),
+    Row(
+        ACTION,
+        ON_CLUSTER,
+        "results.partitions",
+        0,
+        lambda t: isgs.InitializeShareGroupStateRequest("g", share_state(isgs, "InitializeStateData")),
+    ),
+    Row(
+        ACTION,
+        ON_CLUSTER,
+        "results.partitions",
+        0,
+        lambda t: rsgs.ReadShareGroupStateRequest("g", share_state(rsgs, "ReadStateData")),
+    ),
+    Row(
+        ACTION,
+        ON_CLUSTER,
+        "results.partitions",
+        1,
+        lambda t: wsgs.WriteShareGroupStateRequest("g", share_state(wsgs, "WriteStateData")),
+    ),
+    Row(
+        ACTION,
+        ON_CLUSTER,
+        "results.partitions",
+        0,
+        lambda t: dsgs.DeleteShareGroupStateRequest("g", share_state(dsgs, "DeleteStateData")),
+    ),
+    Row(
+        ACTION,
+        ON_CLUSTER,
+        "results.partitions",
+        1,
+        lambda t: rsgss.ReadShareGroupStateSummaryRequest("g", share_state(rsgss, "ReadStateSummaryData")),
+    ),
+    Row(
+        DESCRIBE,
+        GROUP,
+        "groups",
+        1,
+        lambda t: dsgo.DescribeShareGroupOffsetsRequest([dsgo.DescribeShareGroupOffsetsRequestGroup("g")]),
+    ),
+    Row(READ, GROUP, "", 0, lambda t: AlterShareGroupOffsetsRequest("g")),
+    Row(DELETE, GROUP, "", 0, lambda t: DeleteShareGroupOffsetsRequest("g")),
     Row(SHOW, ON_CLUSTER, "", 1, lambda t: ListConfigResourcesRequest()),
     Row(SHOW, ON_CLUSTER, "", 1, lambda t: DescribeClientQuotasRequest()),
     Row(
@@ -341,7 +446,7 @@ def row_name(row):
 
 def test_every_api_has_a_row():
     in_table = {APIS[row.make("t").API_KEY].name for row in ROWS}
-    assert in_table | WITH_TESTS_OF_THEIR_OWN == {*SERVED, *BETWEEN_BROKERS}
+    assert in_table | WITH_TESTS_OF_THEIR_OWN == {*SERVED, *BETWEEN_BROKERS, *OF_OUR_OWN}
 
 
 @pytest.fixture(scope="module")

@@ -90,6 +90,22 @@ def test_a_setting_of_a_listener_that_is_not_there_is_reported_with_the_nearest(
     )
 
 
+def test_a_listener_with_logins_that_does_not_ask_for_certificates_is_named() -> None:
+    given = {
+        "listeners": "SSL://:9092,SASL_SSL://:9093,INSIDE://:9094",
+        "listener.security.protocol.map": "SSL:SSL,SASL_SSL:SASL_SSL,INSIDE:SASL_SSL",
+        "inter.broker.listener.name": "INSIDE",
+        "ssl.client.auth": "required",
+        "listener.name.inside.ssl.client.auth": "requested",
+    }
+    (warning,) = BrokerConfig.load(given).warnings
+    assert warning == (
+        "ssl.client.auth=required does not count for listener SASL_SSL, where a login says who a client is: "
+        "set listener.name.sasl_ssl.ssl.client.auth to ask for certificates there, too."
+    )
+    assert BrokerConfig.load({**given, "ssl.client.auth": "none"}).warnings == ()
+
+
 def test_a_complaint_about_a_file_names_the_file_and_the_line(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("# comment\nnum.partitions=2\nlog.dirs=a,\\\n  b\n\nlog.segment.byte=4\n")

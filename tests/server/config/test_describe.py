@@ -48,7 +48,7 @@ def test_a_static_value_in_another_unit_is_reported_in_the_topics_unit() -> None
 def test_a_topic_description_has_every_public_setting_and_nothing_internal() -> None:
     names = {entry.name for entry in describe_topic(BrokerConfig.load({}), {})}
     assert names == {name for name, setting in TOPIC_SETTINGS.items() if not setting.internal}
-    assert len(names) == 33
+    assert len(names) == 34
 
 
 def test_a_secret_is_never_shown() -> None:

@@ -171,18 +171,39 @@ def subscription(*topics: str, version: int = 1) -> bytes:
     return struct.pack(">h", version) + bytes(body)
 
 
+class Keeper:
+    """Share coordinators that remember what they were asked for, and can refuse."""
+
+    def __init__(self) -> None:
+        self.states: dict[tuple[str, uuid.UUID, int], tuple[int, int]] = {}
+        self.refuse: KafkaError | None = None
+
+    async def initialize(
+        self, group_id: str, topic_id: uuid.UUID, index: int, state_epoch: int, start_offset: int
+    ) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+        self.states[group_id, topic_id, index] = (state_epoch, start_offset)
+
+    async def delete(self, group_id: str, topic_id: uuid.UUID, index: int) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+        self.states.pop((group_id, topic_id, index), None)
+
+
 class Harness:
     """One coordinator that leads every partition its groups need, with requests as short calls."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
+        self.keeper = Keeper()
         self.topics = TopicTable(orders=4, payments=2, __consumer_offsets=5)
         self.logs: dict[int, MemoryLog] = {}
         self.config = GroupConfig(initial_rebalance_delay_ms=0, offsets_topic_partitions=5)
         self.coordinator = self._new()
 
     def _new(self) -> GroupCoordinator:
-        return GroupCoordinator(self.config, self.clock, self.topics, Turn())
+        return GroupCoordinator(self.config, self.clock, self.topics, Turn(), self.keeper)
 
     def configure(self, **settings: Any) -> None:
         self.config = replace(self.config, **settings)

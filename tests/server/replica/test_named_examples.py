@@ -7,6 +7,7 @@ import pytest
 
 from headrace.server.cluster.image import Partition as PartitionState
 from headrace.server.config.broker import BrokerConfig
+from headrace.server.log.agreement import agreed_end
 from headrace.server.log.config import LogConfig
 from headrace.server.log.environment import Environment
 from headrace.server.log.flusher import GroupFlusher
@@ -14,7 +15,6 @@ from headrace.server.log.partition import PartitionLog
 from headrace.server.replica.fetching import FetchEntry, FetchReader
 from headrace.server.replica.leadership import Leadership
 from headrace.server.replica.partition import Partition
-from headrace.server.replica.truncation import agreed_end
 from headrace.testing.wire import batch
 from headrace.wire.batch import iterate_batches
 from headrace.wire.errors import ErrorCode, KafkaError

@@ -1,7 +1,7 @@
 """What the record path remembers is forgotten with every change of ACLs, also by a request that holds on to it."""
 
 from headrace.server.security import permitted
-from headrace.server.security.audit import record
+from headrace.server.security.audit import AUDIT, record
 from headrace.server.security.authorizer import StandardAuthorizer
 from headrace.server.security.operations import Operation, Resource, ResourceKind
 from headrace.server.security.permitted import PermittedTopics
@@ -52,6 +52,24 @@ def test_only_so_much_is_kept(monkeypatch):
     for number in range(100):
         topics.add(topics.of(f"User:{number}", "10.0.0.1", Operation.READ, False), b"t", acls.generation)
     assert sum(map(len, topics._in_use)) <= 12
+
+
+def test_while_every_decision_is_to_be_logged_none_is_remembered():
+    acls = StandardAuthorizer()
+    topics = PermittedTopics(acls)
+    held = topics.of(*WHO, False)
+    topics.add(held, b"orders", acls.generation)
+    before = AUDIT.level
+    try:
+        AUDIT.setLevel("DEBUG")
+        topics.follow_audit_log()
+        topics.add(held, b"orders", acls.generation)
+        assert b"orders" not in held
+    finally:
+        AUDIT.setLevel(before)
+    topics.follow_audit_log()
+    topics.add(held, b"orders", acls.generation)
+    assert b"orders" in held
 
 
 def test_names_that_a_client_makes_up_do_not_fill_the_memory():

@@ -90,6 +90,8 @@ def test_an_interpreter_without_optimisations_is_a_warning_that_says_what_it_cos
     assert findings("interpreter", machine=Machine(Interpreter.of(variables, True))) == []
     flags = {"PY_CORE_CFLAGS": "-O3 -fprofile-use -flto=auto"}
     assert findings("interpreter", machine=Machine(Interpreter.of(flags, True))) == []
+    debian = {"CONFIG_ARGS": "'--enable-shared'", "Py_ENABLE_SHARED": 1}
+    assert findings("interpreter", machine=Machine(Interpreter.of(debian, True, uses_library=False))) == []
     plain = Machine(Interpreter.of({"CONFIG_ARGS": "'--enable-shared' '--enable-optimizations'"}, True))
     [(severity, sentence, _)] = findings("interpreter", machine=plain)
     assert severity == "warning"

@@ -2,9 +2,15 @@
 
 import pytest
 
+from headrace.backlog.register import Register
 from headrace.cli.cluster.settings_file import read
+from headrace.client import Admin, DropWhere, Producer, Retry, Runner
+from headrace.client.lag_history import LagHistory
 from headrace.server.config.inert import INERT
+from headrace.watch.alerts.store import Store
 from headrace.watch.doctor import conflicts
+from tests.client.running import running
+from tests.waiting import until
 from tests.watch.doctor.looking import findings
 
 HOUR = 3_600_000
@@ -160,6 +166,37 @@ def test_a_broker_as_it_comes_has_no_conflicts(make_broker):
     broker.create_topic()
     assert findings("conflicting-settings", broker.bootstrap) == []
     assert findings("inert-settings", broker.bootstrap, inert_in_brokers=INERT) == []
+
+
+def test_topics_that_headrace_makes_for_itself_have_no_conflicts(make_broker):
+    broker = make_broker()
+    topic = broker.create_topic()
+    with Producer(broker.bootstrap) as producer:
+        producer.send_and_wait(topic, "a record that cannot be handled", partition=0)
+    rules = [DropWhere(predicate=lambda record: False)]
+    runner = Runner(
+        _fail,
+        broker.bootstrap,
+        topics=topic,
+        group_id="shop",
+        degrade=rules,
+        retry=Retry(attempts=1),
+        auto_offset_reset="earliest",
+    )
+    with running(runner), Admin(broker.bootstrap) as admin:
+        until(lambda: f"{topic}.dlq" in admin.topics(), "the dead letter")
+    settings = {"bootstrap.servers": broker.bootstrap}
+    with Admin(broker.bootstrap) as admin:
+        LagHistory(settings).ensure(admin)
+        Store(settings).ensure(admin)
+        with Register(settings, admin).writing("shop", topic):
+            own = set(admin.topics())
+    assert {"shop.degraded", "shop.replay", f"{topic}.dlq", "__headrace_degrade", "__headrace_lag"} <= own
+    assert findings("conflicting-settings", broker.bootstrap) == []
+
+
+def _fail(record):
+    raise ValueError("never")
 
 
 def test_quotas_that_one_batch_uses_up_are_found(make_broker):

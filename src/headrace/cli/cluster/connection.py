@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -38,7 +38,11 @@ from headrace.link.errors import SettingsError
 from headrace.link.java_settings import known_names
 from headrace.link.java_values import check_assignors
 from headrace.link.logins import TOKEN_LOGIN
+from headrace.link.tls import unreadable_file
 from headrace.link.translation import translate
+
+if TYPE_CHECKING:
+    from confluent_kafka import ShareConsumer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,7 +74,7 @@ class Cluster:
     def __init__(self, bootstrap: str, settings: Mapping[str, str], names: Names) -> None:
         self.bootstrap = bootstrap
         self._settings = {"client.id": "headrace-cli", **settings, "bootstrap.servers": bootstrap}
-        self.trouble = Trouble(bootstrap, names)
+        self.trouble = Trouble(bootstrap, names, settings.get("security.protocol", "PLAINTEXT").upper())
         admin: AdminClient = self._build(AdminClient, {})
         self.session = Session(admin, self._settings, self, Limits(TIMEOUT, for_each_request=True))
         self.nodes = self.session.nodes = self._await_connection(admin)
@@ -96,6 +100,17 @@ class Cluster:
         consumer: Consumer = self._build(Consumer, {"fetch.queue.backoff.ms": 10, **settings}, **callbacks)
         return consumer
 
+    def share_consumer(self, settings: Mapping[str, str | int | bool], /) -> ShareConsumer:
+        # Imported here: librdkafka has it from 2.16 on.
+        try:
+            from confluent_kafka import ShareConsumer
+        except ImportError:
+            raise Failure(
+                "Share groups need confluent-kafka 2.16 or newer: pip install -U confluent-kafka."
+            ) from None
+        consumer: ShareConsumer = self._build(ShareConsumer, settings)
+        return consumer
+
     def _build(self, client: type[Any], settings: Mapping[str, Any], /, **callbacks: Any) -> Any:
         # A command is over before anybody could look at its metrics (KIP-714).
         quiet = {"enable.metrics.push": False}
@@ -112,9 +127,8 @@ class Cluster:
             except KafkaException as refusal:
                 unknown = re.search(r'No such configuration property: "([^"]+)"', str(refusal.args[0].str()))
                 if unknown is None or unknown[1] not in self._settings:
-                    raise Failure(
-                        f"The client settings are not usable: {sentence(refusal.args[0])}"
-                    ) from None
+                    why = unreadable_file(self._settings) or sentence(refusal.args[0])
+                    raise Failure(f"The client settings are not usable: {why}") from None
                 hint = did_you_mean(unknown[1], known_names())
                 print(
                     f"headrace: the client setting '{unknown[1]}' is unknown and ignored.{hint}",

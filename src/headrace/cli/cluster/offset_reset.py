@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from headrace.cli.cluster import partition_names
 from headrace.cli.failure import Failure
 from headrace.cli.parsing import offsets_file
-from headrace.client.administration import group_offsets, reset
+from headrace.client.administration import reset
 from headrace.client.administration.reset import Plan, Target
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def plan(cluster: Cluster, group: str, wanted: Reset, warn: Callable[[str], None
     if wanted.partitions:
         partitions = partition_names.resolve(cluster, wanted.partitions)
     else:
-        partitions = sorted(cluster.call(group_offsets.committed, group))
+        partitions = sorted(cluster.call(reset.committed, group))
     return cluster.call(reset.plan, group, partitions, wanted.to, warn)
 
 
 def carry_out(cluster: Cluster, group: str, plan: Plan) -> None:
-    for (topic, partition), refused in cluster.call(group_offsets.commit, group, plan).items():
+    for (topic, partition), refused in cluster.call(reset.carry_out, group, plan).items():
         raise Failure(f"The offset of {topic}-{partition} was not set: {refused}")

@@ -29,9 +29,16 @@ class Names:
 
 
 class Trouble:
-    def __init__(self, bootstrap: str, names: Names = Names()) -> None:  # noqa: B008  it is frozen
+    def __init__(
+        self,
+        bootstrap: str,
+        names: Names = Names(),  # noqa: B008  it is frozen
+        protocol: str = "PLAINTEXT",
+    ) -> None:
+        """`protocol` is the client's security.protocol."""
         self._bootstrap = bootstrap
         self._names = names
+        self._protocol = protocol
         self._address = bootstrap
         self._node = "bootstrap"
         self._reason = ""
@@ -71,11 +78,11 @@ class Trouble:
 
     def silence(self, seconds: float) -> Failure:
         """No broker refused, and none answered in this time."""
+        if mismatch := self._mismatch():
+            return Failure(mismatch, Exit.UNREACHABLE)
         cause = self.cause_in_brackets()
         if not cause and _is_listening(self._bootstrap):
-            cause = (
-                " (something listens there; it hangs, it expects TLS (security.protocol), or it is no broker)"
-            )
+            cause = " (something listens there; it hangs, or it is no broker)"
         return Failure(
             f"No broker answered at {self._bootstrap} within {seconds:.0f} s{cause}; check {self._names.servers} and that the "
             "broker runs.",
@@ -85,7 +92,12 @@ class Trouble:
     def _sentence(self) -> str:
         cause = self.cause_in_brackets()
         if self._code == KafkaError._AUTHENTICATION:
-            return f"The broker at {self._address} refused the login{cause}; check sasl.* in {self._names.client}."
+            # A listener where nobody has to log in has no other answer to a login.
+            mismatch = self._mismatch() if "current SASL state" in self._reason else None
+            return (
+                mismatch
+                or f"The broker at {self._address} refused the login{cause}; check sasl.* in {self._names.client}."
+            )
         if self._code == KafkaError._SSL:
             return f"No TLS connection to {self._address}{cause}; check ssl.* in {self._names.client}."
         if self._code == KafkaError._RESOLVE:
@@ -96,12 +108,30 @@ class Trouble:
                 f"The cluster says that broker {self._node} is at {self._address}, but nothing answers there{cause}"
                 "; start that broker with --advertise set to an address that this machine can reach."
             )
+        if mismatch := self._mismatch():
+            return mismatch
         if _is_loopback(self._bootstrap):
             return (
                 f"No broker answers at {self._bootstrap}{cause}; start one with "
                 f"'headrace up --listen {self._bootstrap}', or name a running one with {self._names.servers}."
             )
         return f"No broker answers at {self._bootstrap}{cause}; check {self._names.servers} and the broker."
+
+    def _mismatch(self) -> str | None:
+        """What to set, if the brokers speak another security protocol than the client."""
+        from headrace.cli.cluster.probe import spoken_at  # only a command that fails needs it
+
+        found = spoken_at(self._bootstrap)
+        if found is None or found[1] == self._protocol:
+            return None
+        address, spoken = found
+        login = " and sasl.* to a login" * (
+            spoken.startswith("SASL_") and not self._protocol.startswith("SASL_")
+        )
+        return (
+            f"The broker at {address} speaks {spoken}, and the client {self._protocol}: set security.protocol={spoken}{login} in "
+            f"{self._names.client}."
+        )
 
 
 def _is_loopback(bootstrap: str) -> bool:

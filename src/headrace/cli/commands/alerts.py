@@ -227,13 +227,13 @@ def silence(
     until: Annotated[
         str | None, typer.Option("--until", metavar="TIME", help="Or until when; UTC unless it has a zone.")
     ] = None,
-    comment: Annotated[str, typer.Option("--comment", help="Why; whoever is woken next will ask.")] = "",
+    comment: Annotated[str, typer.Option("--comment", help="Why: the next person on call will ask.")] = "",
     author: Annotated[str | None, typer.Option("--author", help="Default: this machine's user.")] = None,
     json: options.Json = False,
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
     command_config: options.CommandConfig = None,
 ) -> None:
-    """Have alerts tell nobody until a time. They go on being judged and listed; whoever was told that one fires hears when it ends."""
+    """Send no notices of some alerts until a time. The alerts are still evaluated and listed, and the end of one that was notified is notified, too."""
     from headrace.cli.view import alerts as view
     from headrace.client import Producer
     from headrace.watch.alerts.silences import KEEP, Silence

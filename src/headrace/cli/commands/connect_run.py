@@ -14,7 +14,7 @@ from headrace.cli.cluster.trouble import Names
 from headrace.cli.failure import Exit, Failure
 from headrace.cli.parsing import properties
 from headrace.cli.view import output
-from headrace.cli.view.checked import to_mend
+from headrace.cli.view.checked import to_fix
 from headrace.connectors.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _load(file: Path, bootstrap: str | None) -> Declaration:
     except ConfigError as error:
         for problem in error.problems:
             output.note(f"{file}: {problem}")
-        raise to_mend(len(error.problems), str(file)) from None
+        raise to_fix(len(error.problems), str(file)) from None
 
 
 @contextmanager

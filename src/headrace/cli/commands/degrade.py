@@ -197,14 +197,26 @@ def _order(
     if json:
         output.json_document({**_told(commands), "instances": running, "confirmed": done})
         return
-    what = {"on": "on", "off": "off", "auto": "back to automatic"}[order]
-    print(f"Switched {', '.join(each.rule for each in commands)} of {group} {what}.")
+    print(_said(order, group, [each.rule for each in commands]))
     if not running:
         output.note(f"Nothing with rules runs in {group} now: the command waits for it.")
     elif done < running:
         output.note(
             f"{done} of {running} instances have confirmed it within {_PATIENCE:.0f} s; see headrace degrade status {group}."
         )
+
+
+def _said(order: str, group: str, rules: list[str]) -> str:
+    """What happens now. "Switched statistics on" would be read as its opposite: the rule is on, and statistics get nothing."""
+    names, one = ", ".join(rules), len(rules) == 1
+    named = f"The rule{'' if one else 's'} {names} of {group}"
+    if order == "auto":
+        return f"{named} {'acts' if one else 'act'} by {'its' if one else 'their'} own condition{'' if one else 's'} again."
+    if order == "off":
+        return (
+            f"{named} no longer {'acts' if one else 'act'}: nothing is left out by {'it' if one else 'them'}."
+        )
+    return f"{named} {'acts' if one else 'act'} now, whatever the lag: see headrace degrade status {group}."
 
 
 def _told(commands: list[Command]) -> dict[str, object]:

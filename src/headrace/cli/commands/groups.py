@@ -1,4 +1,4 @@
-"""`headrace groups`: consumer groups, how far behind they are, and moving their offsets."""
+"""`headrace groups`: consumer groups and share groups, how far behind they are, and moving their offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headrace.cli.view.groups import LAG_HEADER, Look, assignment_text, count, h
 if TYPE_CHECKING:
     from headrace.client.administration.reset import Plan
 
-app = options.command_app("List, describe, reset and delete consumer groups.")
+app = options.command_app("List, describe, reset and delete consumer groups and share groups.")
 
 
 @app.command(
@@ -26,7 +26,9 @@ def list_(
     state: Annotated[
         str | None, typer.Option("--state", help="Only groups in these states, by commas.")
     ] = None,
-    type_: Annotated[str | None, typer.Option("--type", help="Only classic or consumer groups.")] = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", help="Only classic, consumer or share groups.")
+    ] = None,
     json: options.Json = False,
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
     command_config: options.CommandConfig = None,
@@ -37,7 +39,7 @@ def list_(
 
     states, types = (
         choices.several(state, groups.STATES, "states"),
-        choices.several(type_, groups.TYPES, "types"),
+        choices.several(type_, groups.ALL_TYPES, "types") or groups.ALL_TYPES,
     )
     found = connect(bootstrap, command_config).call(groups.listings, states, types)
     if json:
@@ -214,7 +216,7 @@ def reset_offsets(
     from headrace.cli.cluster import groups, offset_reset
     from headrace.cli.cluster.connection import connect
     from headrace.cli.parsing import offsets_file
-    from headrace.client.administration import group_offsets, reset
+    from headrace.client.administration import reset
 
     target = reset.Target(to_earliest, to_latest, to_current, to_offset, shift_by, timestamp)
     wanted = offset_reset.Reset(target if from_file is None else from_file, topic or [])
@@ -229,7 +231,7 @@ def reset_offsets(
         if from_file is not None:
             raise Failure(f"There is nothing to reset: {from_file} has no line for group '{group}'.")
         raise Failure(f"There is nothing to reset: group '{group}' has no committed offsets there.")
-    before = cluster.call(group_offsets.committed, group)
+    before = cluster.call(reset.committed, group)
     if execute:
         offset_reset.carry_out(cluster, group, plan)
     if export:

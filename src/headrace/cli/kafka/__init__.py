@@ -23,6 +23,8 @@ TOOLS = {
     "console-producer": Tool("console_producer", "Write lines of standard input to a topic."),
     "console-consumer": Tool("console_consumer", "Print the records of topics."),
     "consumer-groups": Tool("consumer_groups", "List, describe, reset and delete consumer groups."),
+    "share-groups": Tool("share_groups", "List, describe, reset and delete share groups."),
+    "console-share-consumer": Tool("console_share_consumer", "Print records as a member of a share group."),
     "transactions": Tool("transactions", "List, describe and abort transactions; find hanging ones."),
     "features": Tool("features", "Describe, upgrade and downgrade feature levels."),
     "acls": Tool("acls", "Add, list and remove ACLs."),

@@ -36,7 +36,7 @@ def run(arguments: list[str]) -> int:
         group = f"console-consumer-{random.randrange(100_000)}"
     settings.update({"group.id": group, "isolation.level": options.isolation_level})
     settings.setdefault("client.id", "console-consumer")
-    show = _formatter(options)
+    show = formatter(options)
 
     from headrace.cli.cluster.connection import connect
 
@@ -122,7 +122,8 @@ def _group(parser: KafkaParser, options: Namespace, settings: dict[str, str]) ->
     return given.pop() if given else None
 
 
-def _formatter(options: Namespace) -> Callable[[Message], bytes]:
+def formatter(options: Namespace) -> Callable[[Message], bytes]:
+    """How each record is printed, as the options say."""
     properties = key_values(options.formatter_property, "--formatter-property", options.formatter_config)
     if options.key_deserializer:
         properties.setdefault("key.deserializer", options.key_deserializer)
@@ -139,6 +140,26 @@ def _formatter(options: Namespace) -> Callable[[Message], bytes]:
     raise Failure(
         f"The formatter {options.formatter} is Java code; 'headrace consume --json' prints whole records."
     )
+
+
+def add_format_flags(parser: KafkaParser) -> None:
+    parser.flag("--key-deserializer", metavar="CLASS", help="One of Java's standard deserializers, for keys.")
+    parser.flag(
+        "--value-deserializer", metavar="CLASS", help="One of Java's standard deserializers, for values."
+    )
+    parser.flag(
+        "--formatter", default="DefaultMessageFormatter", metavar="CLASS", help="Kafka's own formatters only."
+    )
+    parser.flag(
+        "--formatter-property",
+        old=("--property",),
+        action="append",
+        metavar="KEY=VALUE",
+        help="print.timestamp, print.partition, print.offset, print.epoch, print.headers, print.key, print.value, "
+        "key.separator, line.separator, headers.separator, null.literal, key.deserializer, value.deserializer, "
+        "headers.deserializer",
+    )
+    parser.flag("--formatter-config", type=Path, metavar="FILE", help="A file of formatter properties.")
 
 
 def _parser() -> KafkaParser:
@@ -160,23 +181,7 @@ def _parser() -> KafkaParser:
         "--skip-message-on-error", help="Skip a message that cannot be printed instead of stopping."
     )
     parser.flag("--isolation-level", default="read_uncommitted", help="read_uncommitted or read_committed.")
-    parser.flag("--key-deserializer", metavar="CLASS", help="One of Java's standard deserializers, for keys.")
-    parser.flag(
-        "--value-deserializer", metavar="CLASS", help="One of Java's standard deserializers, for values."
-    )
-    parser.flag(
-        "--formatter", default="DefaultMessageFormatter", metavar="CLASS", help="Kafka's own formatters only."
-    )
-    parser.flag(
-        "--formatter-property",
-        old=("--property",),
-        action="append",
-        metavar="KEY=VALUE",
-        help="print.timestamp, print.partition, print.offset, print.epoch, print.headers, print.key, print.value, "
-        "key.separator, line.separator, headers.separator, null.literal, key.deserializer, value.deserializer, "
-        "headers.deserializer",
-    )
-    parser.flag("--formatter-config", type=Path, metavar="FILE", help="A file of formatter properties.")
+    add_format_flags(parser)
     parser.flag(
         "--command-property",
         old=("--consumer-property",),

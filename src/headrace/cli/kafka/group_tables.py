@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from headrace.client.administration.lag import PartitionLag
     from headrace.client.administration.names import Partition
     from headrace.client.administration.reset import Plan
+    from headrace.client.administration.share_groups import ShareOffset
 
 MISSING = "-"
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
@@ -130,6 +131,65 @@ def state(description: Description, nodes: Sequence[Any], *, verbose: bool) -> N
         widths += [15, 25]
     print("\n" + _pad([*header, "#MEMBERS"], [*widths, 0]))
     print(_pad([*row, str(len(description.members))], [*widths, 0]))
+
+
+def share_offsets(group: str, places: Mapping[Partition, ShareOffset], *, verbose: bool) -> None:
+    epoch = ("LEADER-EPOCH",) if verbose else ()
+    header = ("GROUP", "TOPIC", "PARTITION", *epoch, "START-OFFSET", "LAG")
+    cells = [
+        (
+            group,
+            topic,
+            str(index),
+            *((str(place.leader_epoch),) if verbose else ()),
+            _text(place.start),
+            _text(place.lag),
+        )
+        for (topic, index), place in sorted(places.items())
+    ]
+    _columns(header, cells)
+
+
+def share_members(description: Description, *, verbose: bool) -> None:
+    if not _worth_showing(description, len(description.members)):
+        return
+    epoch = ("MEMBER-EPOCH",) if verbose else ()
+    header = ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", *epoch, "ASSIGNMENT")
+    cells = [
+        (
+            description.group,
+            member.member_id,
+            member.host,
+            member.client_id,
+            str(len(member.assignment)),
+            *((_text(member.epoch),) if verbose else ()),
+            assignment_text(member.assignment) or MISSING,
+        )
+        for member in description.members
+    ]
+    _columns(header, cells)
+
+
+def share_state(description: Description, nodes: Sequence[Any], *, verbose: bool) -> None:
+    node = next((node for node in nodes if node.id == description.coordinator), None)
+    coordinator = (
+        f"{node.host}:{node.port}  ({node.id})" if node is not None else f"({description.coordinator})"
+    )
+    epochs = ("GROUP-EPOCH", "ASSIGNMENT-EPOCH") if verbose else ()
+    header = ("GROUP", "COORDINATOR (ID)", "STATE", *epochs, "#MEMBERS")
+    known = (_text(description.group_epoch), _text(description.assignment_epoch)) if verbose else ()
+    _columns(
+        header,
+        [(description.group, coordinator, description.state, *known, str(len(description.members)))],
+    )
+
+
+def _columns(header: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Each as wide as its longest value."""
+    widths = [max(15, *(len(row[i]) for row in [header, *cells])) for i in range(len(header))]
+    print()
+    for row in [header, *cells]:
+        print(_pad(row, widths).rstrip())
 
 
 def plans(by_group: Mapping[str, Plan]) -> None:

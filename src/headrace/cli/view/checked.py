@@ -6,13 +6,13 @@ from headrace.cli.failure import Failure
 from headrace.cli.view import output
 
 
-def to_mend(problems: int, what: str) -> Failure:
-    return Failure(f"{output.count(problems, 'problem')} to mend before {what} can run.")
+def to_fix(problems: int, what: str) -> Failure:
+    return Failure(f"{output.count(problems, 'problem')} to fix before {what} can run.")
 
 
 def conclude(problems: int, what: str, checked: int, kind: str, *, quiet: bool) -> None:
     """`what` cannot run while it has problems; without any, so many of a `kind` can."""
     if problems:
-        raise to_mend(problems, what)
+        raise to_fix(problems, what)
     if not quiet:
         print(f"No problems: {output.count(checked, kind)} can run.")

@@ -1,4 +1,4 @@
-"""Consumer groups of both protocols: listing them, and their members.
+"""Consumer groups of both protocols, and share groups: listing them, and their members.
 
 Asked through `link/`: librdkafka reports neither epochs nor the states of the newer protocol.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from headrace.client.administration import share_groups
 from headrace.client.administration.errors import Refused, check
 from headrace.client.administration.names import Partition
 from headrace.client.administration.session import Session
@@ -21,13 +22,14 @@ from headrace.wire.messages.list_groups import ListGroupsRequest
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
 TYPES = ("Classic", "Consumer")
+ALL_TYPES = (*TYPES, share_groups.TYPE)
 _NOT_ONE_OF_THESE = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     group: str
-    type: str  # Classic or Consumer
+    type: str  # Classic, Consumer or Share
     state: str
 
 
@@ -58,7 +60,7 @@ class Description:
 
 
 def listings(session: Session, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[Listing]:
-    """Groups of consumers, sorted by name."""
+    """Sorted by name. Share groups only where `types` names them: they commit no offsets."""
     found = []
     for node in session.nodes:
         answer = session.call(ListGroupsRequest(list(states), list(types)), node.id)
@@ -66,7 +68,7 @@ def listings(session: Session, states: Sequence[str] = (), types: Sequence[str] 
         for group in answer.groups:
             # A group without a protocol type only commits offsets; other types are no consumers.
             kind = group.group_type.capitalize() or "Classic"
-            if group.protocol_type in ("", "consumer") and kind in TYPES:
+            if group.protocol_type in ("", "consumer", "share") and kind in (types or TYPES):
                 found.append(Listing(group.group_id, kind, group.group_state or "Unknown"))
     # Brokers too old to filter send everything.
     found = [g for g in found if (not states or g.state in states) and (not types or g.type in types)]
@@ -80,8 +82,45 @@ def describe(session: Session, group: str) -> Description:
     except Refused as refused:
         if refused.code not in _NOT_ONE_OF_THESE:
             raise
-        found = _describe_classic(session, group)
+        try:
+            found = _describe_classic(session, group)
+        except Refused as not_classic:
+            if not_classic.code not in _NOT_ONE_OF_THESE:
+                raise
+            found = _describe_share(session, group, not_classic)
     return found
+
+
+def _describe_share(session: Session, group: str, otherwise: Refused) -> Description:
+    try:
+        answer, coordinator = share_groups.described(session, group)
+    except Refused as refused:
+        if refused.code not in _NOT_ONE_OF_THESE:
+            raise
+        raise otherwise from None
+    members = [
+        Member(
+            member_id=m.member_id,
+            instance_id=None,
+            client_id=m.client_id,
+            host=m.client_host,
+            assignment=_partitions((t.topic_name, t.partitions) for t in m.assignment.topic_partitions),
+            target=None,
+            epoch=m.member_epoch,
+            upgraded=None,
+        )
+        for m in answer.members
+    ]
+    return Description(
+        answer.group_id,
+        share_groups.TYPE,
+        answer.group_state,
+        answer.assignor_name,
+        coordinator,
+        members,
+        answer.group_epoch,
+        answer.assignment_epoch,
+    )
 
 
 def _describe_modern(session: Session, group: str) -> Description:

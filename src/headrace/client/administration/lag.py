@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, TopicPartition
 
-from headrace.client.administration import group_offsets, groups, offsets
+from headrace.client.administration import group_offsets, groups, offsets, share_groups
 from headrace.client.administration.names import Partition
 from headrace.client.administration.session import Session
 from headrace.client.errors import BrokerError
@@ -37,13 +37,15 @@ class Position:
     leader_epoch: int | None
     end: int | BrokerError
     """The offset the next record will get, or why it is not known: the partition has no leader, or is gone."""
+    finished: int = 0
+    """Of a share group: records after `committed`, its start, that are done with."""
 
     @property
     def lag(self) -> int | None:
         """In records, never negative; None when nothing is committed, or the end is not known."""
         if self.committed is None or isinstance(self.end, BrokerError):
             return None
-        return max(0, self.end - self.committed)
+        return max(0, self.end - self.committed - self.finished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,12 @@ class PartitionLag:
     member: groups.Member | None
 
 
-def positions(session: Session, group: str, others: Iterable[Partition] = ()) -> dict[Partition, Position]:
-    """Of every partition that the group has committed for, and of `others`."""
+def positions(
+    session: Session, group: str, others: Iterable[Partition] = (), *, shared: bool = False
+) -> dict[Partition, Position]:
+    """Of every partition that the group has committed for, and of `others`; `shared` for a share group."""
+    if shared:
+        return _shared_positions(session, group, others)
     committed = group_offsets.committed(session, group)
     wanted = sorted({*committed, *others})
     ends, refusals = offsets.list_offsets(session, wanted, offsets.LATEST)
@@ -73,13 +79,31 @@ def positions(session: Session, group: str, others: Iterable[Partition] = ()) ->
     return found
 
 
+def _shared_positions(session: Session, group: str, others: Iterable[Partition]) -> dict[Partition, Position]:
+    known = share_groups.places(session, group)
+    wanted = sorted({*known, *others})
+    ends, refusals = offsets.list_offsets(session, wanted, offsets.LATEST)
+    found = {}
+    for each in wanted:
+        place, end = known.get(each), ends[each] if each in ends else refusals[each]
+        if place is None or place.start is None:
+            found[each] = Position(None, None, end)
+            continue
+        finished = 0
+        if place.lag is not None and isinstance(end, int):
+            finished = max(end - place.start - place.lag, 0)
+        found[each] = Position(place.start, place.leader_epoch, end, finished)
+    return found
+
+
 def of_group(session: Session, description: groups.Description) -> list[PartitionLag]:
     """Every partition the group reads or has committed: those of the members with most partitions first, unread ones last."""
     order: list[tuple[Partition, groups.Member | None]] = []
     for member in sorted(description.members, key=lambda m: -len(m.assignment)):
         order += [(partition, member) for partition in member.assignment]
     assigned = {partition for partition, _ in order}
-    found = positions(session, description.group, assigned)
+    shared = description.type == share_groups.TYPE
+    found = positions(session, description.group, assigned, shared=shared)
     order += [(partition, None) for partition in found if partition not in assigned]
     return [
         PartitionLag(

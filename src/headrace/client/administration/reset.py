@@ -1,6 +1,7 @@
 """Where to move a group's offsets: each scenario of Kafka's tool is a function from partitions to new offsets.
 
-Nothing here changes anything; `group_offsets.commit` does, once the user has seen the plan.
+Nothing here changes anything but `carry_out`, once the user has seen the plan. A share group's start offsets are moved like the
+committed offsets of other groups.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headrace.client.administration import group_offsets, groups, offsets
+from headrace.client.administration import group_offsets, groups, offsets, share_groups
 from headrace.client.administration.errors import NotPossible, Refused
 from headrace.client.administration.names import Partition
 from headrace.client.administration.session import Session
+from headrace.client.errors import BrokerError
 from headrace.wire.errors import ErrorCode
 
 Plan = dict[Partition, int]
@@ -48,6 +50,24 @@ def plan(session: Session, group: str, partitions: Sequence[Partition], target: 
     raise ValueError("a reset needs a target")
 
 
+def committed(session: Session, group: str) -> dict[Partition, group_offsets.Committed]:
+    """What the group has committed; of a share group, where it begins."""
+    if not share_groups.is_one(session, group):
+        return group_offsets.committed(session, group)
+    return {
+        partition: group_offsets.Committed(place.start, place.leader_epoch, "")
+        for partition, place in share_groups.places(session, group).items()
+        if place.start is not None
+    }
+
+
+def carry_out(session: Session, group: str, plan: Plan) -> dict[Partition, BrokerError]:
+    """Returns the refusals."""
+    if share_groups.is_one(session, group):
+        return share_groups.move(session, group, plan)
+    return group_offsets.commit(session, group, plan)
+
+
 def check_inactive(session: Session, group: str) -> bool:
     """Whether there is such a group; raises NotPossible while it has members, which own its offsets."""
     try:
@@ -79,7 +99,7 @@ def within_range(session: Session, plan: Plan, warn: Warn) -> Plan:
 
 
 def _shifted(session: Session, group: str, partitions: Sequence[Partition], shift: int, warn: Warn) -> Plan:
-    current = group_offsets.committed(session, group)
+    current = committed(session, group)
     for topic, partition in partitions:
         if (topic, partition) not in current:
             raise NotPossible(
@@ -90,7 +110,7 @@ def _shifted(session: Session, group: str, partitions: Sequence[Partition], shif
 
 def _current(session: Session, group: str, partitions: Sequence[Partition]) -> Plan:
     """What is committed; where nothing is, the end."""
-    current = group_offsets.committed(session, group)
+    current = committed(session, group)
     ends = offsets.latest(session, [p for p in partitions if p not in current])
     return {p: current[p].offset if p in current else ends[p] for p in partitions}
 

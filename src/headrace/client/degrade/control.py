@@ -23,7 +23,11 @@ TOPIC = "__headrace_degrade"
 RENEWED_EVERY = 5.0
 _FRESH_FOR = 3 * RENEWED_EVERY
 # Reports are renewed all the time; in small segments, compaction gets at what is out of date, and the topic is read quickly.
-_SETTINGS = {"segment.bytes": str(1024 * 1024), "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.1"}
+_SETTINGS = {
+    "segment.bytes": str(2 * 1024 * 1024),
+    "segment.ms": "600000",
+    "min.cleanable.dirty.ratio": "0.1",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ _NEXT: dict[tuple[RuleState, Signal | Order], RuleState] = {
     (RuleState.OFF, Order.OFF): RuleState.HELD_OFF,
     (RuleState.ENGAGED, Order.OFF): RuleState.HELD_OFF,
     (RuleState.HELD_ON, Order.OFF): RuleState.HELD_OFF,
-    # Not engaged: between the bounds, whoever ends a command wants to see everything done again.
+    # Not engaged: between the bounds, taking back a command means to do everything again.
     (RuleState.HELD_ON, Order.AUTO): RuleState.OFF,
     (RuleState.HELD_OFF, Order.AUTO): RuleState.OFF,
 }

@@ -37,6 +37,8 @@ class AsyncRunner(BaseRunner[K, V, Awaitable[object]]):
     default_concurrency = 100
 
     def _prepare(self) -> None:
+        if self._group_type == "share":
+            raise ConfigError("AsyncRunner does not join share groups: use Runner")
         self._workers: set[asyncio.Task[None]] = set()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._stopping = asyncio.Event()

@@ -6,9 +6,8 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, get_args
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, get_args
 
 from headrace.client.config import Config, connection_settings, consumer_settings, merged
 from headrace.client.dead_letters import SUFFIX, DeadLetters, default_name
@@ -19,7 +18,7 @@ from headrace.client.positions import Offsets
 from headrace.client.record import Record, TopicPartition
 from headrace.client.runner.degrading import ONLY, Degraded, Degrading
 from headrace.client.runner.endpoint import Endpoint
-from headrace.client.runner.hooks import Hook
+from headrace.client.runner.hooks import Hook, around, tell
 from headrace.client.runner.retry import Retry
 from headrace.client.runner.schedule import Order, Schedule, Task
 from headrace.client.runner.stepping_aside import SteppingAside
@@ -39,7 +38,7 @@ else:
     V = TypeVar("V")
     R = TypeVar("R")
 
-ExitHook = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], bool]
+GroupType = Literal["consumer", "share"]
 log = logging.getLogger("headrace.client.runner")
 POLL_SECONDS = 0.1
 _FULL_FOR = 1.0
@@ -71,7 +70,7 @@ class BaseRunner(ABC, Generic[K, V, R]):
         key_deserializer: Serializer[K] | Callable[[bytes], K] | None = None,
         value_deserializer: Serializer[V] | Callable[[bytes], V] | None = None,
         concurrency: int | None = None,
-        order: Order = "key",
+        order: Order | None = None,
         retry: Retry | None = None,
         dead_letters: Callable[[str], str] | bool = True,
         max_in_flight: int = 1000,
@@ -83,8 +82,28 @@ class BaseRunner(ABC, Generic[K, V, R]):
         hooks: Sequence[Hook] = (),
         degrade: Sequence[Rule] | None = None,
         metrics: str | None = None,
+        group_type: GroupType = "consumer",
         **settings: object,
     ) -> None:
+        if group_type not in get_args(GroupType):
+            raise ConfigError(f'group_type is {group_type!r}: choose "consumer" or "share"')
+        self._group_type: GroupType = group_type
+        if group_type == "share":
+            given = {
+                "order": order,
+                "pattern": pattern,
+                "start_offsets": start_offsets,
+                "until": until,
+                "diverts": diverts or None,
+                "degrade": degrade,
+                "several handlers": handler if isinstance(handler, Mapping) else None,
+            }
+            wrong = [name for name, value in given.items() if value is not None]
+            if wrong:
+                raise ConfigError(
+                    f"a share group hands out single records and keeps no order: leave out {', '.join(wrong)}"
+                )
+        order = order or "key"
         several = handler if isinstance(handler, Mapping) else {ONLY: handler}
         if not several or (ONLY in several) == isinstance(handler, Mapping):
             raise ConfigError("several handlers are given as a mapping with at least one, each by its name")
@@ -323,35 +342,7 @@ class BaseRunner(ABC, Generic[K, V, R]):
 
     def _around(self, task: Task) -> ExitStack:
         """The hooks' contexts around one call of the handler."""
-        stack = ExitStack()
-        for hook in self._hooks:
-            try:
-                context = hook.handling(task.record, task.attempt)
-                context.__enter__()
-            except Exception:
-                log.exception("a hook failed")
-            else:
-                stack.push(_only_listening(context))
-        return stack
+        return around(self._hooks, task.record, task.attempt)
 
     def _tell(self, what: str, *about: Any) -> None:
-        for hook in self._hooks:
-            try:
-                getattr(hook, what)(*about)
-            except Exception:
-                log.exception("a hook failed")
-
-
-def _only_listening(context: AbstractContextManager[object]) -> ExitHook:
-    """The end of a hook's context: it gets what the handler raised, and can neither hide that nor add to it."""
-
-    def leave(
-        kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        try:
-            context.__exit__(kind, error, trace)
-        except Exception:
-            log.exception("a hook failed")
-        return False
-
-    return leave
+        tell(self._hooks, what, *about)

@@ -5,8 +5,10 @@ A hook that fails is logged and never disturbs a record.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.errors import ConfigError, require
@@ -16,6 +18,9 @@ from headrace.client.record import HeadersLike, Record, TopicPartition, header_l
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
     from prometheus_client import CollectorRegistry
+
+ExitHook = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], bool]
+log = logging.getLogger("headrace.client.runner")
 
 
 class Hook:
@@ -148,3 +153,40 @@ def trace_headers(headers: HeadersLike | None = None) -> list[tuple[str, bytes |
     carrier: dict[str, str] = {}
     require("opentelemetry.propagate", "tracing", "Tracing").inject(carrier)
     return [*header_list(headers), *((name, value.encode()) for name, value in carrier.items())]
+
+
+def around(hooks: Sequence[Hook], record: Record[Any, Any], attempt: int) -> ExitStack:
+    """The hooks' contexts around one call of the handler."""
+    stack = ExitStack()
+    for hook in hooks:
+        try:
+            context = hook.handling(record, attempt)
+            context.__enter__()
+        except Exception:
+            log.exception("a hook failed")
+        else:
+            stack.push(_only_listening(context))
+    return stack
+
+
+def tell(hooks: Sequence[Hook], what: str, *about: Any) -> None:
+    for hook in hooks:
+        try:
+            getattr(hook, what)(*about)
+        except Exception:
+            log.exception("a hook failed")
+
+
+def _only_listening(context: AbstractContextManager[object]) -> ExitHook:
+    """The end of a hook's context: it gets what the handler raised, and can neither hide that nor add to it."""
+
+    def leave(
+        kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        try:
+            context.__exit__(kind, error, trace)
+        except Exception:
+            log.exception("a hook failed")
+        return False
+
+    return leave

@@ -21,6 +21,7 @@ from headrace.client.runner.schedule import Task
 from headrace.client.runner.signals import stop_on_signals
 from headrace.client.runner.stepping_aside import SteppingAside
 from headrace.client.runner.until import Until
+from headrace.client.serializers import as_deserializer
 
 _LAST_LOOK = 1.0
 
@@ -57,6 +58,10 @@ class Runner(BaseRunner[K, V, object]):
     ``handler`` may be several, by name: each record goes to all of them in turn. ``degrade`` has rules for doing less under load
     (docs/degrading.md); several handlers can each be switched off without any. ``metrics`` is a HOST:PORT to serve Prometheus
     metrics at.
+
+    ``group_type="share"`` makes it a member of a share group (docs/share-groups.md), a work queue: each record is locked for this
+    runner, accepted when it is handled and released when it failed, so that any member may try it again; the number of its
+    delivery is its attempt. There is no order, and the lock ends after ``share.record.lock.duration.ms`` of the group.
     """
 
     default_concurrency = 8
@@ -82,6 +87,9 @@ class Runner(BaseRunner[K, V, object]):
     def run(self) -> None:
         """Handle records until ``stop``, SIGTERM or SIGINT; raises what stopped it otherwise."""
         self._begin()
+        if self._group_type == "share":
+            self._run_in_share_group()
+            return
         consumer: Consumer[Any, Any] = Consumer(
             self._config,
             key_deserializer=self._key_deserializer,
@@ -113,6 +121,30 @@ class Runner(BaseRunner[K, V, object]):
                 self._finish(consumer, workers)
         if self._failure is not None:
             raise self._failure
+
+    def _run_in_share_group(self) -> None:
+        from headrace.client.runner.sharing import Sharing
+
+        sharing = Sharing(
+            self._handler,
+            self._config,
+            self._group_id,
+            self._topics,
+            self._concurrency,
+            self._batch,
+            self._retry,
+            self._dead_letters,
+            as_deserializer(self._key_deserializer),
+            as_deserializer(self._value_deserializer),
+            self._hooks,
+            self._stopping,
+        )
+        with stop_on_signals(self.stop):
+            try:
+                sharing.run()
+            finally:
+                self._stopping.set()
+                self._close_companions()
 
     def _subscribe(self, consumer: Consumer[Any, Any]) -> None:
         degrading = self._degrading

@@ -1,6 +1,9 @@
 """DescribeLogDirs: the data directories, how full their disks are, and the size of the partitions in them.
 
-- topics null means all.  - 3: a top-level error  - 4: total and usable bytes of the volume
+- A replica on its way to another directory is listed there, too, with the records it still lacks.
+- topics null means all.
+
+- 3: a top-level error  - 4: total and usable bytes of the volume  - 5: whether no new replicas come to the directory
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ async def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeL
         asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     results = []
     for directory in context.engines.logs.directories:
-        result = DescribeLogDirsResult(log_dir=directory.path)
+        result = DescribeLogDirsResult(log_dir=directory.path, is_cordoned=directory.cordoned)
         if directory.offline_reason is not None:
             result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         else:
@@ -45,7 +48,8 @@ def _topics(
     context: Context, directory: LogDirectory, asked: set[tuple[str, int]] | None
 ) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for log in context.engines.logs.logs_in(directory):
+    logs = context.engines.logs
+    for log in logs.files_in(directory):
         if asked is not None and (log.topic, log.partition) not in asked:
             continue
         try:
@@ -53,5 +57,9 @@ def _topics(
         except KafkaError:
             continue  # This log is offline; list the others.
         topic = topics.setdefault(log.topic, DescribeLogDirsTopic(log.topic))
-        topic.partitions.append(DescribeLogDirsPartition(log.partition, size, 0, False))
+        on_its_way = logs.futures.get(log.topic, log.partition) is log
+        lag = 0
+        if on_its_way and (current := logs.get(log.topic, log.partition)) is not None:
+            lag = max(0, current.log_end_offset - log.log_end_offset)
+        topic.partitions.append(DescribeLogDirsPartition(log.partition, size, lag, on_its_way))
     return list(topics.values())

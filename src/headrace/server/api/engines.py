@@ -13,6 +13,8 @@ from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.manager import LogManager
+from headrace.server.log.moves import DiskMoves
+from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.outbox import Outbox
 from headrace.server.quotas.client_quotas import ClientQuotas
 from headrace.server.replica.replicas import Replicas
@@ -21,6 +23,7 @@ from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import AllowAll, Authorizer, StandardAuthorizer
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.permitted import PermittedTopics
+from headrace.server.share.attach import Sharing
 from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import Transactions
 
@@ -39,9 +42,13 @@ class Engines:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     transactions: Transactions
+    moves: DiskMoves
+    """Replicas on their way to another data directory."""
+    sharing: Sharing
     turn: Turn
     quotas: ClientQuotas
     telemetry: Telemetry
+    mirrors: Mirrors
     authorizer: Authorizer = field(default_factory=AllowAll)
     tls: LiveTls | None = None
     """Of this broker's listeners."""

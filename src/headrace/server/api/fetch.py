@@ -56,12 +56,12 @@ def handle_frame(context: Context, frame: memoryview, position: int) -> None:
     fetch.look()
 
 
-def _permission(context: Context, by_id: bool, follower: bool) -> Permission:
+def _permission(context: Context, by_id: bool, replica_id: int) -> Permission:
     """A consumer needs READ on the topic; a follower, which sees more than consumers, must be a broker."""
-    if follower:
-        is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
-        return frozenset(), lambda topic: is_broker
-    return topic_permission(context, READ, by_id)
+    if replica_id < 0:
+        return topic_permission(context, READ, by_id)
+    is_broker = context.may_on_cluster(Operation.CLUSTER_ACTION)
+    return frozenset(), lambda topic: is_broker
 
 
 def _selector(context: Context, rack: str) -> Selector | None:
@@ -108,13 +108,14 @@ class _Fetch:
             replica_id=replica_id,
             isolation=request.isolation_level,
             max_bytes=max_bytes,
-            permission=_permission(context, by_id, follower=replica_id >= 0) if engines.guarded else None,
+            permission=_permission(context, by_id, replica_id) if engines.guarded else None,
             throttle=replication.leader_throttle if replication is not None and replica_id >= 0 else None,
             selector=_selector(context, request.rack_id) if replica_id < 0 else None,
         )
         self._session = self._open_session(request, by_id, follower=replica_id >= 0)
-        if self._session is not None and engines.acls is not None:
-            self._session.judge_by(engines.acls.generation)
+        session, acls = self._session, engines.acls
+        if session is not None and acls is not None and session.permissions != acls.generation:
+            session.judge_by(acls.generation)
         self._entries = self._read_entries(request)
         context.connection.is_follower = replica_id >= 0
         if replica_id >= 0 and context.may_on_cluster(Operation.CLUSTER_ACTION):

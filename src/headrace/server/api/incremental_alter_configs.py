@@ -60,6 +60,8 @@ async def _alter(
 ) -> IncrementalAlterConfigsResponse:
     def alter_own_loggers(broker: str, ops: list[ConfigOp]) -> None:
         alter_loggers(context.engines.broker_id, broker, ops, request.validate_only)
+        if context.engines.permitted_topics is not None:
+            context.engines.permitted_topics.follow_audit_log()
 
     errors = await change(
         context, request.resources, _ops, alter_own_loggers, incremental_alter_configs, request.validate_only

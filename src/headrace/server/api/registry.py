@@ -48,7 +48,8 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "delete_acls": (31, 1, 3),
     "describe_configs": (32, 1, 4),
     "alter_configs": (33, 0, 2),
-    "describe_log_dirs": (35, 1, 4),
+    "alter_replica_log_dirs": (34, 1, 2),
+    "describe_log_dirs": (35, 1, 5),
     "sasl_authenticate": (36, 0, 2),
     "create_partitions": (37, 0, 3),
     "create_delegation_token": (38, 1, 3),
@@ -77,6 +78,18 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "push_telemetry": (72, 0, 0),
     "list_config_resources": (74, 0, 1),
     "describe_topic_partitions": (75, 0, 0),
+    "share_group_heartbeat": (76, 1, 1),
+    "share_group_describe": (77, 1, 1),
+    "share_fetch": (78, 1, 2),
+    "share_acknowledge": (79, 1, 2),
+    "initialize_share_group_state": (83, 0, 0),
+    "read_share_group_state": (84, 0, 0),
+    "write_share_group_state": (85, 0, 1),
+    "delete_share_group_state": (86, 0, 0),
+    "read_share_group_state_summary": (87, 0, 1),
+    "describe_share_group_offsets": (90, 0, 1),
+    "alter_share_group_offsets": (91, 0, 0),
+    "delete_share_group_offsets": (92, 0, 0),
 }
 
 FETCHES = {FETCH: "FetchConsumer", FOLLOWER_FETCH: "FetchFollower"}
@@ -85,6 +98,13 @@ BETWEEN_BROKERS: dict[str, tuple[int, int, int]] = {
     # Served, but not advertised: clients have no use for them.
     "alter_partition": (56, 2, 3),
     "allocate_producer_ids": (67, 0, 0),
+    "report_mirrors": (20002, 0, 0),
+}
+
+OF_OUR_OWN: dict[str, tuple[int, int, int]] = {
+    # Served, but not advertised: no client of Kafka's knows them. Our commands look for the feature that comes with them.
+    "alter_mirrors": (20000, 0, 0),
+    "describe_mirrors": (20001, 0, 0),
 }
 
 
@@ -133,6 +153,7 @@ class Api:
 
 
 APIS: dict[int, Api] = {
-    key: Api(name, key, low, high) for name, (key, low, high) in (SERVED | BETWEEN_BROKERS).items()
+    key: Api(name, key, low, high)
+    for name, (key, low, high) in (SERVED | BETWEEN_BROKERS | OF_OUR_OWN).items()
 }
 ADVERTISED = sorted(key for key, _, _ in SERVED.values())

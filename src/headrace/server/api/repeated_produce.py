@@ -8,7 +8,6 @@ needs more than that (a metered client, a transaction that has not written to th
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Container
 from typing import NamedTuple
 
@@ -18,9 +17,8 @@ from headrace.server.api.produce_answers import Wait, answer, refusal
 from headrace.server.cluster.internal_topics import INTERNAL_TOPICS
 from headrace.server.net.connection import Connection
 from headrace.server.replica.partition import Partition
-from headrace.server.security.audit import AUDIT
 from headrace.server.security.operations import Operation
-from headrace.wire.batch import HEADER_SIZE, TRANSACTIONAL, parse_header
+from headrace.wire.batch import TRANSACTIONAL, parse_header
 from headrace.wire.errors import KafkaError
 from headrace.wire.produce import TOPIC_IDS, PartitionReply, ProduceRequest
 from headrace.wire.repeated_produce import ReplyForm, Start, read_records
@@ -55,7 +53,7 @@ class _Remembered(NamedTuple):
     partition: int
     reply: ReplyForm
     permitted: Container[bytes] | None
-    """The topics that the client is known to be allowed to write, emptied when an ACL changes; None where that is not kept."""
+    """The topics that the client is known to be allowed to write, emptied when an ACL changes; None where nobody has to be asked."""
 
 
 class RepeatedProduces:
@@ -85,8 +83,8 @@ class RepeatedProduces:
     def _serve(
         self, connection: Connection, known: _Remembered, correlation_id: int, records: memoryview
     ) -> bool:
-        engines, acks = self._engines, known.acks
-        if engines.guarded and not _may_write(known, records):
+        engines, acks, permitted = self._engines, known.acks, known.permitted
+        if permitted is not None and known.topic not in permitted:
             return False
         if engines.quotas.in_force and not _unlimited(engines, connection, known):
             return False
@@ -94,7 +92,9 @@ class RepeatedProduces:
             partition = engines.replicas.find(known.topic, known.partition, known.by_id)
             if known.in_transaction and not _has_written(partition, records):
                 return False
-        except KafkaError:
+            if permitted is not None and records[ATTRIBUTES] & TRANSACTIONAL:
+                return False  # These need permission for their transactional id.
+        except (KafkaError, IndexError):
             return False  # The plain path meets the same error, and says so to the client.
         try:
             appended = partition.append(records, acks=acks)
@@ -139,7 +139,9 @@ class RepeatedProduces:
             by_bytes[begins] = None
             return
         known = by_bytes[begins]
-        if known is None or known.permitted is not _permitted(context, known.by_id):
+        if known is None or (
+            self._engines.guarded and known.permitted is not _permitted(context, known.by_id)
+        ):
             by_bytes[begins] = self._read(context, request, frame)
             if size not in [start.size for start in self._starts]:
                 self._starts.append(Start(size))
@@ -147,6 +149,9 @@ class RepeatedProduces:
     def _read(self, context: Context, request: ProduceRequest, frame: memoryview) -> _Remembered | None:
         topic, partitions = request.topics[0]
         by_id, partition = context.version >= TOPIC_IDS, partitions[0].partition
+        permitted = _permitted(context, by_id)
+        if self._engines.guarded and (permitted is None or request.transactional_id is not None):
+            return None  # Somebody has to be asked every time.
         name = self._engines.replicas.name_of(topic, by_id)
         if name is None or name in INTERNAL_TOPICS or request.acks not in (-1, 0, 1):
             return None
@@ -161,7 +166,7 @@ class RepeatedProduces:
             by_id,
             partition,
             ReplyForm(topic, partition, context.version),
-            _permitted(context, by_id),
+            permitted,
         )
 
 
@@ -181,19 +186,8 @@ def _context(engines: Engines, connection: Connection, known: _Remembered, corre
 
 
 def _permitted(context: Context, by_id: bool) -> Container[bytes] | None:
-    if context.engines.permitted_topics is None:
-        return None
-    permission = context.connection.permissions.get((WRITE, by_id))
+    permission = context.connection.permissions.get(WRITE << 1 | by_id)
     return None if permission is None else permission[0]
-
-
-def _may_write(known: _Remembered, records: memoryview) -> bool:
-    """Whether the client is known to be allowed to; records of a transaction are not judged here."""
-    if known.permitted is None or known.topic not in known.permitted or AUDIT.isEnabledFor(logging.DEBUG):
-        return False
-    return (
-        not known.in_transaction and len(records) >= HEADER_SIZE and not records[ATTRIBUTES] & TRANSACTIONAL
-    )
 
 
 def _unlimited(engines: Engines, connection: Connection, known: _Remembered) -> bool:

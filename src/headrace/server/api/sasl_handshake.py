@@ -1,7 +1,7 @@
 """SaslHandshake on a connection that is served: a client whose session has a length logs in again.
 
 - Before the login it never comes here: the listener's gate answers it.
-- A connection that need not log in, or not again, is told ILLEGAL_SASL_STATE.
+- A connection that need not log in, or not again, gets ILLEGAL_SASL_STATE.
 """
 
 from __future__ import annotations

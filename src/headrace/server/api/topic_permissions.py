@@ -5,31 +5,28 @@ A connection keeps its sets (`Connection.permissions`) until its peer logs in as
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 
 from headrace.server.api.context import Context
 from headrace.server.replica.fetching import Permission
-from headrace.server.security.audit import AUDIT
 from headrace.server.security.operations import TOPIC, Operation
 from headrace.server.security.permitted import Known
 
 
 def topic_permission(context: Context, operation: Operation, by_id: bool) -> Permission:
     """The topics that the client is known to be allowed, and whom to ask about the others."""
-    topics = context.engines.permitted_topics
-    if topics is None or AUDIT.isEnabledFor(logging.DEBUG):
-        # The audit log is to have a line for every request.
-        known = Known()
-        return known, partial(_ask, context, operation, by_id, known)
     connection = context.connection
-    permission = connection.permissions.get((operation, by_id))
-    if permission is None or topics.too_many:
+    permission = connection.permissions.get(operation << 1 | by_id)
+    if permission is None:
+        topics = context.engines.permitted_topics
+        if topics is None:
+            known = Known()
+            return known, partial(_ask, context, operation, by_id, known)
         known = topics.of(connection.principal, connection.peer_host, operation, by_id)
         # A context of its own, for what every request with this operation has in common.
         asking = Context(context.engines, connection, context.version, 0, context.client_id, api=context.api)
         permission = known, partial(_ask, asking, operation, by_id, known)
-        connection.permissions[operation, by_id] = permission
+        connection.permissions[operation << 1 | by_id] = permission
     return permission
 
 

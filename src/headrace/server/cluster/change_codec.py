@@ -18,6 +18,7 @@ from headrace.server.cluster.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from headrace.server.cluster.mirror_changes import LinkChanged, MirroredTopicChanged
 from headrace.server.cluster.policy_changes import (
     AclChanged,
     ConfigsChanged,
@@ -46,6 +47,8 @@ _KINDS = {
         QuotaChanged,
         ScramChanged,
         TokenChanged,
+        LinkChanged,
+        MirroredTopicChanged,
     )
 }
 

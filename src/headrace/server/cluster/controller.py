@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from headrace.clock import Clock
-from headrace.server.cluster import brokers, leaders, tokens
+from headrace.server.cluster import brokers, features, leaders, tokens
 from headrace.server.cluster.changes import BrokerUnregistered, Change, ClusterNamed, ControllerElected
 from headrace.server.cluster.ids import format_id, random_id
 from headrace.server.cluster.image import MetadataImage
@@ -82,7 +82,9 @@ class Controller:
         log.info("broker %d is the controller, epoch %d", self._situation.controller_id, self.epoch)
 
     def _announce(self, now: Situation, registered: Registered) -> Outcome[None]:
-        changes: list[Change] = [] if now.image.cluster_id else [ClusterNamed(format_id(random_id()))]
+        changes: list[Change] = []
+        if not now.image.cluster_id:
+            changes += [ClusterNamed(format_id(random_id())), *features.begin(now.image)]
         changes.append(ControllerElected(now.controller_id, self.epoch))
         announced = now.after(changes)
         changes += reconcile(announced.image, registered, announced.unclean)

@@ -18,6 +18,7 @@ from headrace.server.cluster.changes import (
     TopicDeleted,
 )
 from headrace.server.cluster.image import ImageBuilder, MetadataImage, ResourceType
+from headrace.server.cluster.mirror_changes import LinkChanged, MirroredTopicChanged
 from headrace.server.cluster.policy_changes import (
     AclChanged,
     ConfigsChanged,
@@ -54,6 +55,8 @@ def describe_image(image: MetadataImage) -> list[Change]:
     changes.extend(QuotaChanged(entity, values) for entity, values in image.quotas.items())
     changes.extend(ScramChanged(user, mechanism, kept) for (user, mechanism), kept in image.scram.items())
     changes.extend(TokenChanged(*item) for item in image.tokens.items())
+    changes.extend(LinkChanged(*item) for item in image.links.items())
+    changes.extend(MirroredTopicChanged(*item) for item in image.mirrored.items())
     return changes
 
 
@@ -107,6 +110,18 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> list[Change]:
     changes.extend(ScramChanged(*key, kept) for key, kept in new.scram.items() if old.scram.get(key) != kept)
     changes.extend(TokenChanged(token_id, None) for token_id in old.tokens if token_id not in new.tokens)
     changes.extend(TokenChanged(*item) for item in new.tokens.items() if item not in old.tokens.items())
+    changes.extend(LinkChanged(name, None) for name in old.links if name not in new.links)
+    changes.extend(LinkChanged(name, link) for name, link in new.links.items() if old.links.get(name) != link)
+    changes.extend(
+        MirroredTopicChanged(topic_id, None)
+        for topic_id in old.mirrored
+        if topic_id not in new.mirrored and topic_id in new.topics_by_id
+    )
+    changes.extend(
+        MirroredTopicChanged(topic_id, topic)
+        for topic_id, topic in new.mirrored.items()
+        if old.mirrored.get(topic_id) != topic
+    )
     return changes
 
 

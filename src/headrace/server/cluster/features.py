@@ -16,13 +16,26 @@ from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeatu
 GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 TOKEN_VERSION = "delegation.token.version"
+SHARE_VERSION = "share.version"
+MIRROR_VERSION = "mirror.version"
 
-SUPPORTED = {GROUP_VERSION: (0, 1), TRANSACTION_VERSION: (0, 2), TOKEN_VERSION: (0, 1)}
+SUPPORTED = {
+    GROUP_VERSION: (0, 1),
+    TRANSACTION_VERSION: (0, 2),
+    TOKEN_VERSION: (0, 1),
+    SHARE_VERSION: (0, 2),
+    MIRROR_VERSION: (0, 1),
+}
 """Lowest and highest level. Groups: 1 has the consumer protocol (KIP-848). Transactions: 1 has tagged fields in the
-records of `__transaction_state`, 2 an epoch per transaction (KIP-890). Delegation tokens: 1 keeps them in the metadata."""
+records of `__transaction_state`, 2 an epoch per transaction (KIP-890). Delegation tokens: 1 keeps them in the metadata. Share
+groups (KIP-932): 1 has them, with their records in `__consumer_offsets` and `__share_group_state`, 2 their dead letters (KIP-1191).
+Mirrors: 1 keeps links to other clusters in the metadata."""
 
-RAISED_BY_HAND = frozenset({TOKEN_VERSION})
-"""Features whose level is the lowest until somebody raises it, and stays raised: older brokers cannot read the metadata then."""
+RAISED_BY_HAND = frozenset({TOKEN_VERSION, SHARE_VERSION, MIRROR_VERSION})
+"""Features whose level is the lowest until somebody raises it, so that a cluster can go back to older brokers until then."""
+
+STAYS_RAISED = frozenset({TOKEN_VERSION, MIRROR_VERSION})
+"""Features that cannot be lowered: older brokers cannot read the metadata any more."""
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
@@ -31,6 +44,13 @@ def level(image: MetadataImage, name: str) -> int:
     """The feature's current level."""
     lowest, highest = SUPPORTED[name]
     return image.features.get(name, lowest if name in RAISED_BY_HAND else highest)
+
+
+def begin(image: MetadataImage) -> list[Change]:
+    """A new cluster, of which no older broker has a part, has share groups from the beginning."""
+    if SHARE_VERSION in image.features:
+        return []
+    return [FeatureChanged(SHARE_VERSION, SUPPORTED[SHARE_VERSION][1])]
 
 
 def update_features(image: MetadataImage, request: UpdateFeaturesRequest) -> Outcome[None]:
@@ -60,7 +80,7 @@ def _check(image: MetadataImage, update: FeatureUpdateKey) -> None:
     if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise invalid(f"There is no upgrade type {update.upgrade_type}.")
     current = level(image, name)
-    if wanted < current and name in RAISED_BY_HAND:
+    if wanted < current and name in STAYS_RAISED:
         raise invalid("The metadata already has what older versions cannot read, so it cannot be lowered.")
     if wanted < current and update.upgrade_type == UPGRADE:
         raise invalid("A lower level needs the upgrade type safe or unsafe downgrade.")

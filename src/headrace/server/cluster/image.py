@@ -42,6 +42,76 @@ class DelegationToken(NamedTuple):
         return now_ms > min(self.expires_ms, self.max_ms)
 
 
+class LinkState(enum.Enum):
+    """Whether a mirror link copies."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+
+
+class MirrorState(enum.Enum):
+    """Where a mirrored topic stands. It is read-only in all states but the last; `server/cluster/mirrors.py` has the transitions."""
+
+    MIRRORING = "mirroring"
+    FAILED = "failed"
+    """The source no longer continues what is here: an operator decides."""
+    DISCARDING = "discarding"
+    """An operator gave up what only this cluster has: it is cut off until every partition agrees with the source."""
+    FAILING_OVER = "failing over"
+    """Nothing more is copied; the leaders report where their partitions end."""
+    FAILED_OVER = "failed over"
+    """It belongs to this cluster: producers write to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorLink:
+    """A link to another cluster, whose topics are mirrored here."""
+
+    name: str
+    topics: tuple[str, ...]
+    """Patterns of topic names, as regular expressions."""
+    settings: Mapping[str, str] = field(repr=False)
+    """How to reach the source, by the Java client's names. They may hold secrets."""
+    groups: tuple[str, ...] = ()
+    """Patterns of the groups whose offsets are mirrored."""
+    throttle: int = 0
+    """Bytes per second that each broker may take from the source; 0 for no limit."""
+    state: LinkState = LinkState.ACTIVE
+    adopts: bool = False
+    """It takes over topics that exist here, if the source continues them."""
+
+
+class MirrorEnd(NamedTuple):
+    """Where a mirrored partition ended when it was failed over."""
+
+    offset: int
+    """The first offset that was not mirrored."""
+    source_offset: int
+    """The end of the source's partition as it was last known; -1 if it never was."""
+    complete_until_ms: int
+    """Everything the source had acknowledged by then is here; -1 if it never caught up."""
+    failed_over_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredTopic:
+    """What a link says of one topic of this cluster."""
+
+    link: str
+    source_id: uuid.UUID
+    state: MirrorState
+    reason: str = ""
+    """Why it failed, as a sentence."""
+    ends: Mapping[int, MirrorEnd] = field(default_factory=dict)
+    """By partition, once it is failed over."""
+    agreed: tuple[int, ...] = ()
+    """While it is DISCARDING: the partitions that agree with the source."""
+
+    @property
+    def read_only(self) -> bool:
+        return self.state is not MirrorState.FAILED_OVER
+
+
 _NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 """One shared object, so that `is` shows whether settings changed."""
 
@@ -139,6 +209,9 @@ class MetadataImage:
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     scram: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict, repr=False)
     tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
+    links: Mapping[str, MirrorLink] = field(default_factory=dict)
+    mirrored: Mapping[uuid.UUID, MirroredTopic] = field(default_factory=dict)
+    """By the id of the topic in this cluster."""
 
     def partition(self, topic: str, index: int) -> Partition | None:
         found = self.topics.get(topic)
@@ -189,6 +262,8 @@ class ImageBuilder:
         self._quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
         self._scram: dict[tuple[str, str], Mapping[str, str]] | None = None
         self._tokens: dict[str, DelegationToken] | None = None
+        self._links: dict[str, MirrorLink] | None = None
+        self._mirrored: dict[uuid.UUID, MirroredTopic] | None = None
 
     @property
     def brokers(self) -> dict[int, Broker]:
@@ -232,6 +307,18 @@ class ImageBuilder:
             self._tokens = dict(self.base.tokens)
         return self._tokens
 
+    @property
+    def links(self) -> dict[str, MirrorLink]:
+        if self._links is None:
+            self._links = dict(self.base.links)
+        return self._links
+
+    @property
+    def mirrored(self) -> dict[uuid.UUID, MirroredTopic]:
+        if self._mirrored is None:
+            self._mirrored = dict(self.base.mirrored)
+        return self._mirrored
+
     def topic(self, topic_id: uuid.UUID) -> Topic | None:
         table = self._topics_by_id if self._topics_by_id is not None else self.base.topics_by_id
         return table.get(topic_id)
@@ -245,6 +332,8 @@ class ImageBuilder:
         names, ids = self._topic_tables()
         del names[topic.name]
         del ids[topic.id]
+        if topic.id in (self.base.mirrored if self._mirrored is None else self._mirrored):
+            del self.mirrored[topic.id]
 
     def _topic_tables(self) -> tuple[dict[str, Topic], dict[uuid.UUID, Topic]]:
         if self._topics is None or self._topics_by_id is None:
@@ -269,4 +358,6 @@ class ImageBuilder:
             quotas=base.quotas if self._quotas is None else self._quotas,
             scram=base.scram if self._scram is None else self._scram,
             tokens=base.tokens if self._tokens is None else self._tokens,
+            links=base.links if self._links is None else self._links,
+            mirrored=base.mirrored if self._mirrored is None else self._mirrored,
         )

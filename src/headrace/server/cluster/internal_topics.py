@@ -1,4 +1,4 @@
-"""The internal topics: committed offsets and the state of transactions."""
+"""The internal topics: committed offsets, the state of transactions and the state of share groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from headrace.wire.messages.create_topics import CreatableTopic, CreatableTopicC
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
-INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+SHARE_GROUP_STATE = "__share_group_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 
 
 def internal_topic(name: str, config: BrokerConfig, standalone: bool) -> CreatableTopic:
@@ -32,6 +33,19 @@ def internal_topic(name: str, config: BrokerConfig, standalone: bool) -> Creatab
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
             "segment.bytes": str(config.integer("transaction.state.log.segment.bytes")),
+            "min.insync.replicas": str(in_sync),
+            "unclean.leader.election.enable": "false",
+        }
+    elif name == SHARE_GROUP_STATE:
+        partitions = config.integer("share.coordinator.state.topic.num.partitions")
+        factor = config.integer("share.coordinator.state.topic.replication.factor")
+        in_sync = 1 if standalone else config.integer("share.coordinator.state.topic.min.isr")
+        settings = {
+            # Updates of one key build on each other, so compaction would lose some; the coordinator deletes by offset.
+            "cleanup.policy": "delete",
+            "retention.ms": "-1",
+            "compression.type": "producer",
+            "segment.bytes": str(config.integer("share.coordinator.state.topic.segment.bytes")),
             "min.insync.replicas": str(in_sync),
             "unclean.leader.election.enable": "false",
         }

@@ -1,6 +1,6 @@
 """For which client a broker passes a request on to the controller, whose quota it counts against.
 
-It stands in the client id that brokers use among themselves, `headrace-broker-1 for <user> <client id>`: every version of every
+It is part of the client id that brokers use among themselves, `headrace-broker-1 for <user> <client id>`: every version of every
 request has one, and a controller of an earlier version sees in it a broker like any other.
 """
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
+from headrace.server.cluster.changes import Change
 from headrace.server.cluster.decisions import allocate_producer_ids
+from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.node import ClusterNode
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 
 ALLOCATE_VERSION = 0
+FAR = 1 << 32
+"""Further than brokers' blocks ever move the next id between two looks at the metadata."""
 
 
 class ProducerIds:
@@ -17,6 +22,12 @@ class ProducerIds:
         self._cluster = cluster
         self._next = self._end = 0
         self._lock = asyncio.Lock()
+        cluster.subscribe(self._changed)
+
+    def _changed(self, old: MetadataImage, new: MetadataImage, changes: Sequence[Change]) -> None:
+        """A mirror link moves the cluster to ids that its source does not reach; what is left of an earlier block is not used."""
+        if new.next_producer_id - old.next_producer_id > FAR:
+            self._next = self._end
 
     async def next(self) -> int:
         async with self._lock:

@@ -1,4 +1,4 @@
-"""SCRAM users of the cluster: what may be changed, and what is told about them.
+"""SCRAM users of the cluster: what may be changed, and what is shown of them.
 
 With a mechanism's first user its decoy is made (`server/security/scram.py`), which is what unknown names are judged by. It is kept
 when the last user goes.

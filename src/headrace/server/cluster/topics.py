@@ -13,6 +13,7 @@ from headrace.server.cluster.image import ConfigResource, MetadataImage, Partiti
 from headrace.server.cluster.outcome import Outcome
 from headrace.server.cluster.placement import Load, place
 from headrace.server.cluster.policy_changes import ConfigsChanged
+from headrace.server.cluster.read_only import refuse_read_only, refuse_to_delete
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.config.topic import check_topic_config
@@ -231,7 +232,8 @@ def create_partitions(
         try:
             if names.count(spec.name) > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            change = _add_partitions(image, spec)
+            refuse_read_only(image, spec.name, "add partitions to")
+            change = add_partitions(image, spec)
             total += len(change.partitions)
             if total > MAX_PARTITIONS_PER_REQUEST:
                 raise KafkaError(
@@ -245,7 +247,8 @@ def create_partitions(
     return Outcome(results, changes)
 
 
-def _add_partitions(image: MetadataImage, spec: CreatePartitionsTopic) -> PartitionsChanged:
+def add_partitions(image: MetadataImage, spec: CreatePartitionsTopic) -> PartitionsChanged:
+    """The change that adds partitions to one topic; KafkaError when it cannot be done."""
     topic = image.topics.get(spec.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{spec.name}' does not exist.")
@@ -288,6 +291,11 @@ def delete_topics(
     changes: list[Change] = []
     for topic_id in topic_ids:
         if topic_id in image.topics_by_id:
+            try:
+                refuse_to_delete(image, topic_id)
+            except KafkaError as error:
+                results[topic_id] = error
+                continue
             changes.append(TopicDeleted(topic_id))
             results[topic_id] = None
         else:

@@ -149,7 +149,8 @@ class BrokerConfig:
         notices += remarks(static)
         config = cls(static=static, references=references, notices=tuple(notices))
         config._check()
-        return replace(config, warnings=(*warnings, *config._of_no_listener(places or {})))
+        listeners = (*config._of_no_listener(places or {}), *config._without_certificates())
+        return replace(config, warnings=(*warnings, *listeners))
 
     def with_static(self, name: str, text: str) -> BrokerConfig:
         """The same with another value from the start: what a port 0 became."""
@@ -375,6 +376,18 @@ class BrokerConfig:
             near = listener.lower() if listener.lower() in known else nearest(listener, known)
             hint = f" Did you mean {_LISTENER_PREFIX}{near}?" if near else ""
             yield f"{place}{name} has no effect: `listeners` has no {listener}, only {', '.join(known)}.{hint}"
+
+    def _without_certificates(self) -> Iterator[str]:
+        """A sentence for each SASL_SSL listener that the broker's ssl.client.auth looks as if it were for, too."""
+        wanted = self.string("ssl.client.auth")
+        for listener in self.listeners:
+            if listener.protocol != "SASL_SSL" or wanted == "none":
+                continue
+            if not self.set_for_listener(listener.name, "ssl.client.auth"):
+                yield (
+                    f"ssl.client.auth={wanted} does not count for listener {listener.name}, where a login says who a client is: "
+                    f"set listener.name.{listener.name.lower()}.ssl.client.auth to ask for certificates there, too."
+                )
 
     def _check_listeners(self) -> None:
         if not self.listeners:

@@ -34,6 +34,9 @@ ASSIGNOR_CLASSES = {
 }
 """Kafka 3's names for the assignors of the consumer protocol."""
 
+SHARE_ASSIGNOR_CLASSES = ("org.apache.kafka.coordinator.group.assignor.SimpleAssignor",)
+"""The class behind `simple`, the one assignor of share groups."""
+
 # fmt: off
 BOOLEAN, STRING, INT, SHORT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.SHORT, ConfigType.LONG
 DOUBLE, LIST, CLASS, PASSWORD = ConfigType.DOUBLE, ConfigType.LIST, ConfigType.CLASS, ConfigType.PASSWORD
@@ -205,6 +208,36 @@ _GROUPS_AND_TRANSACTIONS = [
     Setting("group.consumer.assignors", LIST, ("uniform", "range"), "Assignors of the consumer protocol; the first is the default.", list_of("uniform", "range", *ASSIGNOR_CLASSES)),
     Setting("group.consumer.migration.policy", STRING, "bidirectional", "Whether a group may change between the classic and the consumer protocol.", one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")),
     Setting("group.consumer.regex.refresh.interval.ms", INT, 600_000, "How often subscribed patterns are matched again.", at_least(10_000), internal=True),
+    Setting("group.share.session.timeout.ms", INT, 45_000, "How long a member of a share group may be silent before it is taken for dead.", at_least(1)),
+    Setting("group.share.min.session.timeout.ms", INT, 45_000, "The shortest session timeout a share group may be given.", at_least(1)),
+    Setting("group.share.max.session.timeout.ms", INT, 60_000, "The longest session timeout a share group may be given.", at_least(1)),
+    Setting("group.share.heartbeat.interval.ms", INT, 5000, "The heartbeat interval of the members of a share group.", at_least(1)),
+    Setting("group.share.min.heartbeat.interval.ms", INT, 5000, "The shortest heartbeat interval a share group may be given.", at_least(1)),
+    Setting("group.share.max.heartbeat.interval.ms", INT, 15_000, "The longest heartbeat interval a share group may be given.", at_least(1)),
+    Setting("group.share.max.size", INT, 200, "The most members of a share group.", between(1, 1000)),
+    Setting("group.share.assignors", LIST, ("simple",), "The assignor of share groups.", list_of("simple", *SHARE_ASSIGNOR_CLASSES)),
+    Setting("group.share.record.lock.duration.ms", INT, 30_000, "How long a member of a share group may take for a record before others get it.", at_least(1000)),
+    Setting("group.share.min.record.lock.duration.ms", INT, 15_000, "The shortest lock a share group may be given.", between(1000, 30_000)),
+    Setting("group.share.max.record.lock.duration.ms", INT, 60_000, "The longest lock a share group may be given.", between(30_000, 3_600_000)),
+    Setting("group.share.delivery.count.limit", INT, 5, "How often a record is delivered to a share group before it is given up.", between(2, 10)),
+    Setting("group.share.min.delivery.count.limit", INT, 2, "The smallest delivery limit a share group may be given.", between(2, 5)),
+    Setting("group.share.max.delivery.count.limit", INT, 10, "The largest delivery limit a share group may be given.", between(5, 25)),
+    Setting("group.share.partition.max.record.locks", INT, 2000, "How many records of a partition may be in flight in a share group.", between(100, 10_000)),
+    Setting("group.share.min.partition.max.record.locks", INT, 100, "The smallest such number a share group may be given.", between(10, 2000)),
+    Setting("group.share.max.partition.max.record.locks", INT, 4000, "The largest such number a share group may be given.", between(2000, 20_000)),
+    Setting("group.share.max.share.sessions", INT, 2000, "The most share sessions of this broker.", at_least(1)),
+    Setting("group.share.initialize.retry.interval.ms", INT, 30_000, "After how long a share group asks again for the state of its partitions to be made.", at_least(1), internal=True),
+    Setting("share.coordinator.state.topic.num.partitions", INT, 50, "Partitions of __share_group_state.", at_least(1), HIGH),
+    Setting("share.coordinator.state.topic.replication.factor", SHORT, 3, "Replicas of __share_group_state; 1 on a standalone broker; in a cluster the topic is created once there are that many brokers.", at_least(1), HIGH),
+    Setting("share.coordinator.state.topic.min.isr", SHORT, 2, "min.insync.replicas of __share_group_state.", at_least(1), HIGH),
+    Setting("share.coordinator.state.topic.segment.bytes", INT, 104_857_600, "Segment size of __share_group_state.", at_least(1), HIGH),
+    Setting("share.coordinator.state.topic.compression.codec", INT, 0, "Codec of __share_group_state: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", between(0, 4), HIGH),
+    Setting("share.coordinator.state.topic.prune.interval.ms", INT, 300_000, "How often records that the state of share groups no longer needs are deleted.", at_least(1), LOW, internal=True),
+    Setting("share.coordinator.cold.partition.snapshot.interval.ms", INT, 300_000, "After how long without a change the state of a share group is written anew, so that the log before it can go.", at_least(1), LOW, internal=True),
+    Setting("share.coordinator.snapshot.update.records.per.snapshot", INT, 500, "After how many updates the whole state of a share group is written.", between(0, 500), MEDIUM),
+    Setting("share.coordinator.write.timeout.ms", INT, 5000, "How long a write of the share coordinator may wait for its replicas.", at_least(1), HIGH),
+    Setting("errors.deadletterqueue.topic.name.prefix", STRING, "dlq.", "What the names of dead-letter topics of share groups begin with; empty for any name.", None, MEDIUM, CLUSTER),
+    Setting("errors.deadletterqueue.auto.create.topics.enable", BOOLEAN, False, "Whether the dead-letter topic of a share group is created when it is missing.", None, MEDIUM, CLUSTER),
     Setting("transaction.state.log.num.partitions", INT, 50, "Partitions of __transaction_state.", at_least(1), HIGH),
     Setting("transaction.state.log.replication.factor", SHORT, 3, "Replicas of __transaction_state; 1 on a standalone broker; in a cluster the topic is created once there are that many brokers.", at_least(1), HIGH),
     Setting("transaction.state.log.min.isr", INT, 2, "min.insync.replicas of __transaction_state.", at_least(1), HIGH),

@@ -97,12 +97,15 @@ def describe_cluster_default(config: BrokerConfig) -> list[ConfigEntry]:
 
 
 def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """The settings of a consumer group; the broker's group.* settings of the same name are their defaults."""
+    """The settings of a group; the broker's group.* settings of the same name are the defaults of most."""
     entries: list[ConfigEntry] = []
     for name, setting in GROUP_SETTINGS.items():
+        synonyms: list[ConfigSynonym] = []
+        value = format_value(setting.default)
         broker_name = f"group.{name}"
-        synonyms = _broker_synonyms(config, (broker_name,))
-        value = format_value(config.value(broker_name))
+        if broker_name in BROKER_SETTINGS:
+            synonyms = _broker_synonyms(config, (broker_name,))
+            value = format_value(config.value(broker_name))
         if name in overrides:
             value = overrides[name]
             synonyms.insert(0, ConfigSynonym(name, value, ConfigSource.GROUP_CONFIG))

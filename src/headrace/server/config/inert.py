@@ -26,7 +26,6 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "log.dir.failure.timeout.ms",
     ),
     "a follower pulls everything from one leader over one connection": ("num.replica.fetchers",),
-    "replicas are not moved between directories": ("replica.alter.log.dirs.io.max.bytes.per.second",),
     "a coordinator loads its partition in pieces of 1 MiB": (
         "offsets.load.buffer.size",
         "transaction.state.log.load.buffer.size",
@@ -35,6 +34,7 @@ _SETTINGS_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
         "replication.quota.window.num",
         "replication.quota.window.size.seconds",
     ),
+    "share groups have one assignor": ("group.share.assignors",),
     NO_REMOTE: ("log.local.retention.bytes", "log.local.retention.ms"),
     "the Kerberos library renews tickets from the keytab by itself": (
         "sasl.kerberos.kinit.cmd",

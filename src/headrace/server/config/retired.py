@@ -22,11 +22,11 @@ _PURGATORY = "has no effect: a waiting request leaves every list when it ends, s
 _REMOTE = "has no effect: Headrace has no remote (tiered) storage"
 _PLUGIN = "has no effect: Headrace loads no Java classes"
 _METRICS = "has no effect: the broker has no metrics yet"
-_DIRECTORIES = "has no effect: replicas are not moved between directories"
+_MOVES = "has no effect: as many replicas move between directories at once as there are directories, under one limit of bytes per second"
 _OAUTH = "has no effect: Headrace reads and fetches OAuth tokens in one way, which this does not change"
 _MIGRATION = "has no effect: there is nothing to migrate between ZooKeeper and KRaft here"
 _FORMAT = "was removed in Kafka 4.0: record batches are always stored in format v2"
-_SHARE = "has no effect: share groups are not offered"
+_AT_ONCE = "has no effect: the assignment of a share group is worked out at once, on the event loop"
 _STREAMS = "has no effect: the streams group protocol is not offered"
 
 _REMARKS: Mapping[str, str] = {
@@ -82,12 +82,17 @@ _REMARKS: Mapping[str, str] = {
     "sasl.mechanism.controller.protocol": _KRAFT,
     "unclean.leader.election.interval.ms": "has no effect: a leader is looked for as soon as a broker returns",
     "group.coordinator.threads": _ONE_LOOP,
-    "num.replica.alter.log.dirs.threads": _DIRECTORIES,
+    "num.replica.alter.log.dirs.threads": _MOVES,
     "group.coordinator.append.linger.ms": "has no effect: what arrives in one turn of the loop is appended together",
     "delete.records.purgatory.purge.interval.requests": _PURGATORY,
     "fetch.purgatory.purge.interval.requests": _PURGATORY,
     "producer.purgatory.purge.interval.requests": _PURGATORY,
     "share.fetch.purgatory.purge.interval.requests": _PURGATORY,
+    "share.coordinator.threads": _ONE_LOOP,
+    "share.coordinator.append.linger.ms": "has no effect: what arrives in one turn of the loop is appended together",
+    "share.coordinator.load.buffer.size": "has no effect: a coordinator loads its partition in pieces of 1 MiB",
+    "share.coordinator.cached.buffer.max.bytes": "has no effect: no buffer is kept for reuse",
+    "group.share.persister.class.name": _PLUGIN,
     "alter.config.policy.class.name": _PLUGIN,
     "create.topic.policy.class.name": _PLUGIN,
     "client.quota.callback.class": _PLUGIN,
@@ -128,11 +133,13 @@ _PREFIX_REMARKS: Mapping[str, str] = {
     "rlmm.config.": _REMOTE,
     "kafka.metrics.": _METRICS,
     "password.encoder.": "was removed in Kafka 4.0: passwords set while running are kept in the store as they are",
-    "alter.log.dirs.replication.quota.": _DIRECTORIES,
+    "alter.log.dirs.replication.quota.": _MOVES,
     "sasl.oauthbearer.": _OAUTH,
     "sasl.login.": _OAUTH,
-    "group.share.": _SHARE,
-    "share.coordinator.": _SHARE,
+    "group.share.assignment.": _AT_ONCE,
+    "group.share.assignor.": _AT_ONCE,
+    "group.share.min.assignment.": _AT_ONCE,
+    "group.share.max.assignment.": _AT_ONCE,
     "group.streams.": _STREAMS,
     "confluent.": "belongs to another vendor's server and has no effect here",
 }

@@ -52,6 +52,7 @@ TOPIC_SETTINGS: Mapping[str, Setting] = table(
         Setting("compression.type", STRING, "producer", "How batches are stored: as the producer sent them (`producer`), uncompressed, or compressed again with the codec named.", one_of(*COMPRESSION_TYPES)),
         Setting("compression.zstd.level", INT, 3, "The zstd level used when the broker compresses.", between(-131072, 22)),
         Setting("delete.retention.ms", LONG, 86_400_000, "How long a compacted topic keeps a tombstone after its value has gone.", at_least(0)),
+        Setting("errors.deadletterqueue.group.enable", BOOLEAN, False, "Whether share groups may use this topic for dead letters."),
         Setting("file.delete.delay.ms", LONG, 60_000, "How long a removed file stays on disk before it is deleted.", at_least(0)),
         Setting("flush.messages", LONG, LONG_MAX, "Force an fsync after this many records; 1 after every one. The default leaves it to the system.", at_least(1)),
         Setting("flush.ms", LONG, LONG_MAX, "Force an fsync when this time has passed since the last one. The default leaves it to the system.", at_least(0)),

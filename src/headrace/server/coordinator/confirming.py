@@ -35,7 +35,7 @@ class Confirming:
             self._log.when_committed(offset, self._advance)
 
     def close(self) -> list[Done]:
-        """Those that still wait; whoever closes answers them."""
+        """Those that still wait; the caller answers them."""
         if self._timeout is not None:
             self._timeout.cancel()
         return self._take_all()

@@ -8,6 +8,7 @@ from headrace.server.coordinator.write import Write
 from headrace.server.groups.classic.group import ClassicGroup, ClassicState
 from headrace.server.groups.offsets.delete import all_offset_tombstones
 from headrace.server.groups.records import GroupRecord
+from headrace.server.groups.share.group import ShareGroup
 from headrace.server.groups.state import Group, GroupState
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.delete_groups import DeletableGroupResult
@@ -22,21 +23,23 @@ def list_groups(state: GroupState, states: Collection[str], types: Collection[st
     wanted_states = {each.lower() for each in states}
     wanted_types = {each.lower() for each in types}
     listed = []
-    for group in state.groups.values():
+    for group in (*state.groups.values(), *state.share_groups.values()):
         name, kind = state_name(group), _kind(group)
         if (not wanted_states or name.lower() in wanted_states) and (
             not wanted_types or kind.lower() in wanted_types
         ):
-            protocol = (group.protocol_type or "") if isinstance(group, ClassicGroup) else "consumer"
+            protocol = (group.protocol_type or "") if isinstance(group, ClassicGroup) else kind.lower()
             listed.append(ListedGroup(group.group_id, protocol, name, kind))
     return listed
 
 
-def state_name(group: Group) -> str:
+def state_name(group: Group | ShareGroup) -> str:
     return group.state.value if isinstance(group, ClassicGroup) else group.state_name
 
 
-def _kind(group: Group) -> str:
+def _kind(group: Group | ShareGroup) -> str:
+    if isinstance(group, ShareGroup):
+        return "Share"
     return "Classic" if isinstance(group, ClassicGroup) else "Consumer"
 
 

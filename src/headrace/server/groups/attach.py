@@ -15,6 +15,7 @@ from headrace.server.coordinator.leader_log import LeaderLog
 from headrace.server.groups.cluster_view import ClusterView
 from headrace.server.groups.config import GroupConfig
 from headrace.server.groups.coordinator import GroupCoordinator
+from headrace.server.groups.share.service import StateKeeper
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.turn import Turn
@@ -27,9 +28,10 @@ def attach_groups(
     replicas: Replicas,
     disk: Executor,
     turn: Turn,
+    keeper: StateKeeper,
 ) -> GroupCoordinator:
     view = ClusterView(cluster.image)
-    groups = GroupCoordinator(GroupConfig.of(config), clock, view, turn)
+    groups = GroupCoordinator(GroupConfig.of(config), clock, view, turn, keeper)
 
     def changed(old: MetadataImage, new: MetadataImage, changes: Sequence[Change]) -> None:
         view.changed(old, new, changes)

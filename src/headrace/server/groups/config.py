@@ -19,6 +19,10 @@ class GroupConfig:
     consumer_heartbeat_interval_ms: int = 5000
     consumer_max_size: int = 2**31 - 1
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    share_session_timeout_ms: int = 45_000
+    share_heartbeat_interval_ms: int = 5000
+    share_max_size: int = 200
+    share_initialize_retry_ms: int = 30_000
     upgrade: bool = True
     """Whether a live classic group may become a consumer group, and the other way round."""
     downgrade: bool = True
@@ -44,6 +48,10 @@ class GroupConfig:
             consumer_assignors=tuple(
                 ASSIGNOR_CLASSES.get(name, name) for name in settings.list("group.consumer.assignors")
             ),
+            share_session_timeout_ms=settings.integer("group.share.session.timeout.ms"),
+            share_heartbeat_interval_ms=settings.integer("group.share.heartbeat.interval.ms"),
+            share_max_size=settings.integer("group.share.max.size"),
+            share_initialize_retry_ms=settings.integer("group.share.initialize.retry.interval.ms"),
             upgrade=policy in ("bidirectional", "upgrade"),
             downgrade=policy in ("bidirectional", "downgrade"),
             regex_refresh_interval_ms=settings.integer("group.consumer.regex.refresh.interval.ms"),

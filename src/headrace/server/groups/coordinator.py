@@ -15,7 +15,7 @@ from headrace.clock import Clock
 from headrace.server.cluster.internal_topics import CONSUMER_OFFSETS
 from headrace.server.coordinator.log import CoordinatorLog
 from headrace.server.coordinator.partitioning import partition_for
-from headrace.server.coordinator.promise import Promise
+from headrace.server.coordinator.promise import Promise, run
 from headrace.server.coordinator.runtime import CoordinatorRuntime
 from headrace.server.coordinator.shard import Shard
 from headrace.server.coordinator.write import Write
@@ -37,6 +37,7 @@ from headrace.server.groups.offsets import fetch as offset_fetch
 from headrace.server.groups.offsets.commit import PreparedCommit, StoringCommit
 from headrace.server.groups.records import GroupRecord
 from headrace.server.groups.resume import resume
+from headrace.server.groups.share.service import ShareGroupService, StateKeeper
 from headrace.server.groups.state import Group, GroupState
 from headrace.server.groups.topics import Topics
 from headrace.server.replica.turn import Turn
@@ -65,7 +66,10 @@ T = TypeVar("T")
 
 
 class GroupCoordinator:
-    def __init__(self, config: GroupConfig, clock: Clock, topics: Topics, turn: Turn) -> None:
+    def __init__(
+        self, config: GroupConfig, clock: Clock, topics: Topics, turn: Turn, keeper: StateKeeper
+    ) -> None:
+        """`keeper` has the state of share groups."""
         self.config = config
         self._clock = clock
         self._topics = topics
@@ -77,6 +81,7 @@ class GroupCoordinator:
             config.offsets_commit_timeout_ms,
             config.offsets_topic_codec,
         )
+        self.share = ShareGroupService(self._named_shard, keeper, clock)
 
     def _new_state(self, shard: GroupShard) -> GroupState:
         state = GroupState(shard.timers, self._clock, self.config, self._topics)
@@ -111,16 +116,32 @@ class GroupCoordinator:
         shard.settle(group_id)
         return shard
 
-    def _member_shard(self, group_id: str) -> GroupShard:
-        """The same for requests of members, whose groups must have a name."""
+    def _named_shard(self, group_id: str) -> GroupShard:
+        """The same for groups that must have a name."""
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id must not be empty.")
         return self._shard(group_id)
 
+    def _member_shard(self, group_id: str) -> GroupShard:
+        """The same for members of classic and consumer groups."""
+        self._named_shard(group_id)
+        return self._offsets_shard(group_id)
+
+    def _offsets_shard(self, group_id: str) -> GroupShard:
+        """The same where a share group would be none, and the name may be empty."""
+        shard = self._shard(group_id)
+        if group_id in shard.state.share_groups:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is a share group.")
+        return shard
+
     # The classic protocol
 
     def join(self, client: Client, request: JoinGroupRequest) -> Promise[JoinGroupResponse]:
-        shard = self._member_shard(request.group_id)
+        shard = self._named_shard(request.group_id)
+        if request.group_id in shard.state.share_groups:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Group {request.group_id} is a share group."
+            )
         config = self.config
         if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
             raise KafkaError(
@@ -191,7 +212,7 @@ class GroupCoordinator:
     def consumer_heartbeat(
         self, client: Client, request: ConsumerGroupHeartbeatRequest
     ) -> Promise[ConsumerGroupHeartbeatResponse]:
-        shard = self._shard(request.group_id)
+        shard = self._offsets_shard(request.group_id)
         state = shard.state
         return shard.write(lambda: consumer_heartbeat.heartbeat(state, client, request), request.group_id)
 
@@ -209,7 +230,7 @@ class GroupCoordinator:
         """By callback rather than by future: nothing else is asked as often. `done(None)` when the offsets are stored."""
         request = prepared.request
         try:
-            shard = self._shard(request.group_id)
+            shard = self._offsets_shard(request.group_id)
             state = shard.state
             offset_commit.check(state, prepared)
         except KafkaError as error:
@@ -254,7 +275,7 @@ class GroupCoordinator:
     def fetch_offsets(
         self, request: OffsetFetchRequestGroup, require_stable: bool
     ) -> Promise[OffsetFetchResponseGroup]:
-        shard = self._shard(request.group_id)
+        shard = self._offsets_shard(request.group_id)
         state = shard.state
         return shard.read(lambda: offset_fetch.fetch(state, request, require_stable), request.group_id)
 
@@ -288,7 +309,14 @@ class GroupCoordinator:
     def delete(self, group_id: str) -> Promise[DeletableGroupResult]:
         shard = self._shard(group_id)
         state = shard.state
+        if group_id in state.share_groups:
+            return run(self.share.delete(group_id)).then(lambda done: _deleted(group_id, done))
         return shard.write(lambda: administration.delete_group(state, group_id), group_id)
+
+
+def _deleted(group_id: str, done: Promise[None]) -> DeletableGroupResult:
+    done.result()
+    return DeletableGroupResult(group_id)
 
 
 def _group_of_member(state: GroupState, group_id: str) -> Group:

@@ -1,7 +1,8 @@
 """The records of `__consumer_offsets`, in Kafka's own formats and versions.
 
 A key starts with two bytes that say what kind of record it is, a value with two bytes that say which version
-it has. Reading accepts every version Kafka 4.1 reads; writing uses the one Kafka 4.1 writes.
+it has. Reading accepts every version Kafka 4.1 reads; writing uses the one Kafka 4.1 writes. Records of share groups are written
+from `share.version` 1 on.
 """
 
 from __future__ import annotations
@@ -270,6 +271,140 @@ class ConsumerGroupRegularExpressionValue(Message):
     timestamp: int = 0
 
 
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupMemberMetadataKey(Message):
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("group_id", "string"), Field("member_id", "string"))
+    group_id: str = ""
+    member_id: str = ""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupMemberMetadataValue(Message):
+    FLEXIBLE: ClassVar[int] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("rack_id", "string", nullable=_EVERY),
+        Field("client_id", "string"),
+        Field("client_host", "string"),
+        Field("subscribed_topic_names", "string", array=True),
+    )
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupMetadataKey(Message):
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("group_id", "string"),)
+    group_id: str = ""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupMetadataValue(Message):
+    FLEXIBLE: ClassVar[int] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("epoch", "int32"), Field("metadata_hash", "int64"))
+    epoch: int = 0
+    metadata_hash: int = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupTargetAssignmentMetadataKey(Message):
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("group_id", "string"),)
+    group_id: str = ""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupTargetAssignmentMetadataValue(Message):
+    FLEXIBLE: ClassVar[int] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("assignment_epoch", "int32"),
+        Field("assignment_timestamp", "int64", _EVERY, tag=0),
+    )
+    assignment_epoch: int = 0
+    assignment_timestamp: int = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupTargetAssignmentMemberKey(Message):
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("group_id", "string"), Field("member_id", "string"))
+    group_id: str = ""
+    member_id: str = ""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupTargetAssignmentMemberValue(Message):
+    FLEXIBLE: ClassVar[int] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topic_partitions", "struct", array=True, struct=TopicPartitions),
+    )
+    topic_partitions: list[TopicPartitions] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupCurrentMemberAssignmentKey(Message):
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("group_id", "string"), Field("member_id", "string"))
+    group_id: str = ""
+    member_id: str = ""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupCurrentMemberAssignmentValue(Message):
+    FLEXIBLE: ClassVar[int] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("member_epoch", "int32"),
+        Field("previous_member_epoch", "int32"),
+        Field("state", "int8"),
+        Field("assigned_partitions", "struct", array=True, struct=TopicPartitions),
+    )
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
+    state: int = 0
+    assigned_partitions: list[TopicPartitions] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupStatePartitionMetadataKey(Message):
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("group_id", "string"),)
+    group_id: str = ""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class TopicPartitionsInfo(Message):
+    FLEXIBLE: ClassVar[int] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topic_id", "uuid", default=ZERO_UUID),
+        Field("topic_name", "string"),
+        Field("partitions", "int32", array=True),
+    )
+    topic_id: uuid.UUID = ZERO_UUID
+    topic_name: str = ""
+    partitions: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class TopicInfo(Message):
+    FLEXIBLE: ClassVar[int] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topic_id", "uuid", default=ZERO_UUID),
+        Field("topic_name", "string"),
+    )
+    topic_id: uuid.UUID = ZERO_UUID
+    topic_name: str = ""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupStatePartitionMetadataValue(Message):
+    FLEXIBLE: ClassVar[int] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("initializing_topics", "struct", array=True, struct=TopicPartitionsInfo),
+        Field("initialized_topics", "struct", array=True, struct=TopicPartitionsInfo),
+        Field("deleting_topics", "struct", array=True, struct=TopicInfo),
+    )
+    initializing_topics: list[TopicPartitionsInfo] = field(default_factory=list)
+    initialized_topics: list[TopicPartitionsInfo] = field(default_factory=list)
+    deleting_topics: list[TopicInfo] = field(default_factory=list)
+
+
 class GroupRecord(NamedTuple):
     """One record of the topic; a value of None is a tombstone."""
 
@@ -297,6 +432,12 @@ _KINDS = (
     _Kind(6, ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue, 0, 0),
     _Kind(7, ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue, 0, 0),
     _Kind(8, ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue, 0, 0),
+    _Kind(10, ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue, 0, 0),
+    _Kind(11, ShareGroupMetadataKey, ShareGroupMetadataValue, 0, 0),
+    _Kind(12, ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue, 0, 0),
+    _Kind(13, ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue, 0, 0),
+    _Kind(14, ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue, 0, 0),
+    _Kind(15, ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue, 0, 0),
     _Kind(16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue, 0, 0),
 )
 _BY_KEY = {kind.key: kind for kind in _KINDS}

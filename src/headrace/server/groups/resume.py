@@ -8,6 +8,7 @@ from headrace.server.groups.classic.group import ClassicGroup
 from headrace.server.groups.consumer import sessions
 from headrace.server.groups.offsets.delete import expire
 from headrace.server.groups.records import GroupRecord
+from headrace.server.groups.share import heartbeat as share_heartbeat
 from headrace.server.groups.state import GroupState
 
 
@@ -23,6 +24,9 @@ def resume(state: GroupState) -> None:
             for consumer in group.members.values():
                 sessions.expect_heartbeat(state, group.group_id, consumer)
                 sessions.expect_revocation(state, group.group_id, consumer)
+    for share_group in state.share_groups.values():
+        for member_id in share_group.members:
+            share_heartbeat.expect_heartbeat(state, share_group.group_id, member_id)
     _schedule_expiry(state)
 
 

@@ -23,14 +23,29 @@ from headrace.server.groups.records import (
     GroupRecord,
     OffsetCommitKey,
     OffsetCommitValue,
+    ShareGroupCurrentMemberAssignmentKey,
+    ShareGroupMemberMetadataKey,
+    ShareGroupMetadataKey,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMetadataKey,
     decode_record,
     encode_record,
 )
+from headrace.server.groups.share.group import ShareGroup
 from headrace.server.groups.topics import Topics
 from headrace.wire.batch import NO_PRODUCER_ID
 from headrace.wire.errors import ErrorCode, KafkaError
 
 Group = ClassicGroup | ConsumerGroup
+SHARE_GROUP_KEYS = (
+    ShareGroupCurrentMemberAssignmentKey,
+    ShareGroupMemberMetadataKey,
+    ShareGroupMetadataKey,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMetadataKey,
+)
 GroupTimers = Timers[Callable[[], Write[GroupRecord, object]]]
 
 
@@ -41,6 +56,8 @@ class GroupState:
         self.config = config
         self.topics = topics
         self.groups: dict[str, Group] = {}
+        self.share_groups: dict[str, ShareGroup] = {}
+        """Apart from the others: they have no offsets here, and no name is in both."""
         self.offsets = OffsetStore()
         self.on_loaded: Callable[[], None] = lambda: None
 
@@ -48,6 +65,13 @@ class GroupState:
         group = self.groups.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} does not exist.")
+        return group
+
+    def share_group(self, group_id: str) -> ShareGroup:
+        group = self.share_groups.get(group_id)
+        if group is None:
+            what = "is not a share group" if group_id in self.groups else "does not exist"
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
         return group
 
     def create_simple_group(self, group_id: str) -> ClassicGroup:
@@ -77,6 +101,14 @@ class GroupState:
         own = self.topics.group_settings(group_id).get("consumer.heartbeat.interval.ms")
         return self.config.consumer_heartbeat_interval_ms if own is None else int(own)
 
+    def share_session_timeout_ms(self, group_id: str) -> int:
+        own = self.topics.group_settings(group_id).get("share.session.timeout.ms")
+        return self.config.share_session_timeout_ms if own is None else int(own)
+
+    def share_heartbeat_interval_ms(self, group_id: str) -> int:
+        own = self.topics.group_settings(group_id).get("share.heartbeat.interval.ms")
+        return self.config.share_heartbeat_interval_ms if own is None else int(own)
+
     # The state machine
 
     def encode(self, record: GroupRecord) -> tuple[bytes | bytearray, bytes | bytearray | None]:
@@ -101,8 +133,21 @@ class GroupState:
                 self.groups[key.group] = ClassicGroup.from_record(key.group, value)
             elif isinstance(self.groups.get(key.group), ClassicGroup):
                 del self.groups[key.group]
+        elif isinstance(key, SHARE_GROUP_KEYS):
+            self._replay_share_group(key.group_id, record)
         else:
             self._replay_consumer_group(record)
+
+    def _replay_share_group(self, group_id: str, record: GroupRecord) -> None:
+        group = self.share_groups.get(group_id)
+        if group is None:
+            if record.value is None:
+                return
+            group = self.share_groups[group_id] = ShareGroup(group_id)
+        if record.value is None and isinstance(record.key, ShareGroupMetadataKey):
+            del self.share_groups[group_id]
+        else:
+            group.replay(record)
 
     def _replay_consumer_group(self, record: GroupRecord) -> None:
         """Compaction may have removed any older record, so none relies on another."""

@@ -247,7 +247,8 @@ class LogCleaner:
             store, sources = found
             store.replace(sources, segment, log.config.file_delete_delay_ms)
         except OSError as error:
-            log.take_offline(f"a compacted segment cannot be put into service: {error}")
+            if log.truncations == truncations:  # else it has moved to another directory
+                log.take_offline(f"a compacted segment cannot be put into service: {error}")
             return False
         return True
 

@@ -35,9 +35,11 @@ PROBE = ".headrace-probe"
 SUMMARY = "headrace-clean-stop-summary"
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
+FUTURE_SUFFIX = "-future"
 
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]{1,9})")
 _DELETED = re.compile(r".+-[0-9]+\.[0-9a-f]{32}-delete")
+_FUTURE = re.compile(_PARTITION.pattern + r"\.[0-9a-f]{32}-future")
 _STRAY = re.compile(r".+-[0-9]+\.[0-9a-f]{32}\.(?P<since>[0-9]+)-stray")
 
 
@@ -50,6 +52,8 @@ class LogDirectory:
         self.files = files
         self.path = path
         self.offline_reason: str | None = None
+        self.cordoned = False
+        """No new logs are created in it (`cordoned.log.dirs`)."""
         self.clean = False
         """The last stop was clean."""
         self._lock: FileHandle | None = None
@@ -181,6 +185,19 @@ class LogDirectory:
     def stray_path(self, topic: str, partition: int, now_ms: int) -> str:
         """The new path of a partition's directory that the cluster no longer knows."""
         return self._renamed(topic, f"-{partition}.{uuid.uuid4().hex}.{now_ms}{STRAY_SUFFIX}")
+
+    def future_partitions(self) -> list[tuple[str, str, int]]:
+        """Path, topic and partition of replicas that were on their way here."""
+        found = ((name, _FUTURE.fullmatch(name)) for name in self.files.list_directories(self.path))
+        return [
+            (os.path.join(self.path, name), match["topic"], int(match["partition"]))
+            for name, match in found
+            if match
+        ]
+
+    def future_path(self, topic: str, partition: int) -> str:
+        """Where a replica is copied to: a name of Kafka's, which may be longer than a file name can be."""
+        return os.path.join(self.path, f"{topic}-{partition}.{uuid.uuid4().hex}{FUTURE_SUFFIX}")
 
     def _renamed(self, topic: str, suffix: str) -> str:
         return os.path.join(self.path, topic[: 255 - len(suffix)] + suffix)

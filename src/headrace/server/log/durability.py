@@ -40,6 +40,10 @@ class Durability:
             self.recovery_point = up_to
         self.last_flush_ms = self._clock.now_ms()
 
+    def moved(self, recovery_point: int) -> None:
+        """Other files hold the log now."""
+        self.recovery_point = recovery_point
+
     def log_ends_at(self, offset: int) -> None:
         """The log was truncated: nothing from here on is on disk."""
         self.recovery_point = min(self.recovery_point, offset)

@@ -135,6 +135,11 @@ class LeaderEpochs:
         if self._epochs:
             self._change([], [])
 
+    def adopt(self, other: LeaderEpochs) -> None:
+        """Take over the history of another copy of this log, with epochs that have no record."""
+        if (self._epochs, self._starts) != (other._epochs, other._starts):
+            self._change(list(other._epochs), list(other._starts))
+
     def move(self, directory: str) -> None:
         self.path = os.path.join(directory, FILE_NAME)
 

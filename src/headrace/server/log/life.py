@@ -138,6 +138,12 @@ class LogLife:
         self.known_end = end
         self._drop_store()
 
+    def moved(self, directory: str, store: LogStore) -> None:
+        """Serve another copy of the log from now on. What threads are about to do with the files until now must not count."""
+        self.directory = directory
+        self.store = store
+        self.truncations += 1
+
     def fail(self, reason: str) -> KafkaError:
         """Go offline; returns the error to raise."""
         if self.reason is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +33,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+
+_VALUES: Mapping[str, Callable[[PartitionLog], int]] = {
+    RECOVERY_POINT: lambda log: log.recovery_point,
+    LOG_START: lambda log: log.log_start_offset,
+    HIGH_WATERMARK: lambda log: log.high_watermark,
+}
+"""What each checkpoint says of a log."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,6 +84,8 @@ class LogMaintenance:
         self._executor = executor
         self._clock = manager.environment.clock
         self._observer = observer
+        self._checkpointing = asyncio.Lock()
+        """Each checkpoint is one file, written by one thread at a time."""
         self._written: dict[tuple[str, str], dict[TopicPartition, int]] = {}
 
     async def run(self) -> None:
@@ -174,20 +184,32 @@ class LogMaintenance:
                     await self._in_thread(log.prepare_flush(snapshot=True).run)
                 except KafkaError as error:
                     self._flush_failed(log, error)
-        await self._checkpoint(RECOVERY_POINT, lambda log: log.recovery_point)
+        await self._checkpoint(RECOVERY_POINT)
 
     async def checkpoint_log_starts(self) -> None:
-        await self._checkpoint(LOG_START, lambda log: log.log_start_offset)
+        await self._checkpoint(LOG_START)
 
     async def checkpoint_high_watermarks(self) -> None:
-        await self._checkpoint(HIGH_WATERMARK, lambda log: log.high_watermark)
+        await self._checkpoint(HIGH_WATERMARK)
 
-    async def _checkpoint(self, name: str, value: Callable[[PartitionLog], int]) -> None:
+    async def checkpoint_directory(self, path: str) -> None:
+        """Save all that is known of the logs in one directory, now."""
         for directory in self.manager.online_directories:
-            offsets = {(log.topic, log.partition): value(log) for log in self.manager.logs_in(directory)}
+            if directory.path == path:
+                for name in _VALUES:
+                    await self._checkpoint_one(directory, name)
+
+    async def _checkpoint(self, name: str) -> None:
+        for directory in self.manager.online_directories:
+            await self._checkpoint_one(directory, name)
+
+    async def _checkpoint_one(self, directory: LogDirectory, name: str) -> None:
+        value = _VALUES[name]
+        async with self._checkpointing:
+            offsets = {(log.topic, log.partition): value(log) for log in self.manager.files_in(directory)}
             key = (directory.path, name)
             if self._written.get(key) == offsets:
-                continue
+                return
             try:
                 await self._in_thread(write_checkpoint, directory.files, directory.path, name, offsets)
             except OSError as error:

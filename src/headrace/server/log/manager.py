@@ -25,6 +25,7 @@ from headrace.server.log.config import LogConfig
 from headrace.server.log.directory import DirectoryInUse, LogDirectory
 from headrace.server.log.environment import Environment
 from headrace.server.log.files import FULL_DISK
+from headrace.server.log.futures import Found, FutureLogs
 from headrace.server.log.metadata import read_partition_metadata, write_partition_metadata
 from headrace.server.log.partition import PartitionLog, ReopenFacts
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -78,6 +79,9 @@ class LogManager:
         self._by_directory: dict[str, dict[TopicPartition, PartitionLog]] = {
             directory.path: {} for directory in self.directories
         }
+        self.futures = FutureLogs(self.environment)
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
+        """Where logs that do not exist yet are to be created."""
         self._unmade: set[PartitionLog] = set()
         """Logs that do not exist on disk, because creating them failed."""
 
@@ -95,11 +99,16 @@ class LogManager:
                 raise
             except OSError as error:
                 self.directory_failed(directory, error)
+        try:
+            self.futures.finish_interrupted(self.online_directories, all_online=self._all_online)
+        except OSError as error:
+            logger.error("A replica that had been moved could not be put into service: %s.", error)
         for directory in self.online_directories:
             try:
                 self._open_directory(directory)
             except OSError as error:
                 self.directory_failed(directory, error)
+        self.futures.settle(self._logs, all_online=self._all_online)
         if not self.online_directories:
             reasons = "; ".join(
                 f"{directory.path}: {directory.offline_reason}" for directory in self.directories
@@ -118,12 +127,9 @@ class LogManager:
             self.environment.trash.put(path, self.environment.clock.now_ms())
         for path, since in directory.stray_partitions():
             self._put_stray(path, since)
-        unknown = []
-        for key in directory.partitions(summary):
-            if key in self._logs:
-                logger.error("%s-%d is in two data directories; using %s.", *key, self._logs[key].directory)
-                continue
-            facts, topic_id = summary.get(key) or (
+
+        def known_of(key: TopicPartition) -> tuple[ReopenFacts, uuid.UUID | None]:
+            return summary.get(key) or (
                 ReopenFacts(
                     directory.clean,
                     recovery_points.get(key, 0),
@@ -132,6 +138,15 @@ class LogManager:
                 ),
                 None,
             )
+
+        for path, topic, partition in directory.future_partitions():
+            self.futures.note(Found(directory, path, (topic, partition), known_of((topic, partition))[0]))
+        unknown = []
+        for key in directory.partitions(summary):
+            if key in self._logs:
+                logger.error("%s-%d is in two data directories; using %s.", *key, self._logs[key].directory)
+                continue
+            facts, topic_id = known_of(key)
             log = PartitionLog(
                 self.environment,
                 directory.partition_path(*key),
@@ -151,6 +166,10 @@ class LogManager:
     def online_directories(self) -> list[LogDirectory]:
         return [directory for directory in self.directories if directory.offline_reason is None]
 
+    @property
+    def _all_online(self) -> bool:
+        return len(self.online_directories) == len(self.directories)
+
     def write_failed(self, directory: LogDirectory, error: OSError) -> None:
         """A checkpoint could not be written: on a full disk it waits for room, with the last one in force; any other
         failure is the directory's."""
@@ -166,6 +185,7 @@ class LogManager:
         logger.error("Data directory %s goes offline: %s.", directory.path, reason)
         for log in self.logs_in(directory):
             log.take_offline(f"its data directory failed: {reason}")
+        self.futures.forget(directory)
 
     # The logs
 
@@ -183,6 +203,37 @@ class LogManager:
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         return list(self._by_directory[directory.path].values())
 
+    def files_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        """The logs in a directory, and the copies of logs on their way there: what its checkpoints are about."""
+        return [*self.logs_in(directory), *self.futures.inside(directory)]
+
+    def directory_at(self, path: str) -> LogDirectory | None:
+        wanted = os.path.abspath(path)
+        return next((directory for directory in self.directories if directory.path == wanted), None)
+
+    def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
+        """Create this log, which does not exist yet, in a certain directory."""
+        self._preferred[topic, partition] = directory
+
+    def stop_moving(self, topic: str, partition: int) -> None:
+        """Remove the copy of a log that was on its way to another directory, if there is one."""
+        self.futures.discard(topic, partition, lambda path: self._trash_path(path, topic, partition))
+
+    def _trash_path(self, path: str, topic: str, partition: int) -> str:
+        directory = next(each for each in self.directories if each.path == path)
+        return directory.deleted_path(topic, partition)
+
+    def put_into_service(self, log: PartitionLog, copy: PartitionLog) -> None:
+        """Serve a log from its copy in another directory, which has everything; the files until now go after
+        file.delete.delay.ms."""
+        source = self.directory_of(log)
+        target = next(each for each in self.directories if each.path == os.path.dirname(copy.directory))
+        aside = source.deleted_path(log.topic, log.partition)
+        self.futures.put_into_service(log, copy, aside, target.partition_path(log.topic, log.partition))
+        del self._by_directory[source.path][log.topic, log.partition]
+        self._by_directory[target.path][log.topic, log.partition] = log
+        self.environment.trash.put(aside, self.environment.clock.now_ms() + log.config.file_delete_delay_ms)
+
     def _add(self, directory: LogDirectory, log: PartitionLog) -> None:
         self._logs[log.topic, log.partition] = log
         self._by_directory[directory.path][log.topic, log.partition] = log
@@ -194,17 +245,14 @@ class LogManager:
     def create(
         self, topic: str, partition: int, config: LogConfig, topic_id: uuid.UUID | None = None
     ) -> PartitionLog:
-        """Create a partition's log in the directory with the fewest, or return the existing one.
+        """Create a partition's log in the directory preferred for it, or in that with the fewest, or return the existing one.
 
         If it cannot be created it is offline, and created when it is brought back.
         """
         known = self._logs.get((topic, partition))
         if known is not None:
             return known
-        directory = min(
-            self.online_directories or self.directories,
-            key=lambda directory: len(self._by_directory[directory.path]),
-        )
+        directory = self._preferred.pop((topic, partition), None) or self._emptiest()
         path = directory.partition_path(topic, partition)
         log = PartitionLog(self.environment, path, topic, partition, config, None, topic_id)
         self._add(directory, log)
@@ -218,6 +266,11 @@ class LogManager:
         except KafkaError as error:
             logger.error("%s", error.message)
         return log
+
+    def _emptiest(self) -> LogDirectory:
+        online = self.online_directories or self.directories
+        open_for_new = [directory for directory in online if not directory.cordoned] or online
+        return min(open_for_new, key=lambda directory: len(self._by_directory[directory.path]))
 
     def bring_back(self, log: PartitionLog) -> None:
         """Try a log that is offline again; KAFKA_STORAGE_ERROR when the disk still refuses. May run in a thread."""
@@ -247,6 +300,8 @@ class LogManager:
 
     def delete(self, topic: str, partition: int) -> None:
         """Take a partition out of service at once; its files go after file.delete.delay.ms."""
+        self._preferred.pop((topic, partition), None)
+        self.stop_moving(topic, partition)
         log = self._logs.get((topic, partition))
         if log is not None:
             target = self.directory_of(log).deleted_path(topic, partition)
@@ -256,6 +311,7 @@ class LogManager:
 
     def set_aside(self, log: PartitionLog) -> None:
         """Take a partition that the cluster no longer knows of out of service; its files go much later."""
+        self.stop_moving(log.topic, log.partition)
         now_ms = self.environment.clock.now_ms()
         target = self.directory_of(log).stray_path(log.topic, log.partition, now_ms)
         if self._remove_from_service(log, target):
@@ -293,7 +349,7 @@ class LogManager:
     def close(self) -> None:
         """Flush everything; the mark of a clean stop is written to the directories where that succeeded."""
         for directory in self.online_directories:
-            logs = self.logs_in(directory)
+            logs = self.files_in(directory)
             with ThreadPoolExecutor(_CLOSING_THREADS, "closing") as executor:
                 facts = list(executor.map(_close_quietly, logs))
             summary = {
@@ -310,7 +366,7 @@ class LogManager:
 
     def write_checkpoints(self, directory: LogDirectory) -> None:
         files = self.environment.files
-        logs = self.logs_in(directory)
+        logs = self.files_in(directory)
         for name, offsets in (
             (RECOVERY_POINT, {(log.topic, log.partition): log.recovery_point for log in logs}),
             (LOG_START, {(log.topic, log.partition): log.log_start_offset for log in logs}),

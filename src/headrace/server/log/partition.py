@@ -9,6 +9,7 @@ wait for the disk run in a thread.
 from __future__ import annotations
 
 import logging
+import os
 import uuid
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
@@ -182,6 +183,31 @@ class PartitionLog:
         self._life.directory = directory
         if store is not None:
             store.move(directory)
+
+    def take_over(self, copy: PartitionLog, aside: str, directory: str) -> None:
+        """Go on with the files of a copy of this log, in which nothing is missing, under the name `directory`; its own files
+        go to `aside`, where threads that are reading find them. KAFKA_STORAGE_ERROR when it stays where it is."""
+        life, files = self._life, self.environment.files
+        try:
+            old, new = self.load(), copy.load()
+            new.take_knowledge_of(old, self.log_end_offset)
+            files.rename(life.directory, aside)
+            try:
+                files.sync_directory(os.path.dirname(aside))
+                files.rename(copy.directory, directory)
+            except OSError:
+                files.rename(aside, life.directory)
+                raise
+        except OSError as error:
+            raise self.storage_error(f"it cannot be put into {directory}: {error}") from None
+        old.release()
+        old.move(aside)
+        new.move(directory)
+        self.environment.rolled.discard(life.directory)
+        self.environment.rolled.add(directory)
+        life.moved(directory, new)
+        self._durability.moved(copy.recovery_point)
+        self.was_compacted = False  # Compaction says again, in the new directory, that there may be gaps.
 
     def storage_error(self, reason: str) -> KafkaError:
         return self._life.storage_error(reason)

@@ -53,6 +53,11 @@ class ProducerState:
         """Producers known from a snapshot, which has only their last batch; the earlier ones have not been looked up."""
         self._earlier: EarlierHeaders = _nothing_earlier
 
+    def look_back(self, earlier: EarlierHeaders) -> None:
+        """The log's files have been replaced by others with the same batches."""
+        if self._earlier is not _nothing_earlier:
+            self._earlier = earlier
+
     # Checking a batch before it is written
 
     def check(

@@ -41,7 +41,7 @@ def load_snapshot(
     for offset in reversed(snapshots.offsets):
         if log_start_offset <= offset <= trusted:
             try:
-                producers.restore(snapshots.read(offset), partial(_last_headers, segments, offset))
+                producers.restore(snapshots.read(offset), partial(last_headers, segments, offset))
             except ValueError as error:
                 logger.warning("Ignoring producer snapshot %s: %s.", snapshots.path(offset), error)
             else:
@@ -51,7 +51,7 @@ def load_snapshot(
     return log_start_offset
 
 
-def _last_headers(segments: Segments, offset: int) -> Iterator[BatchHeader]:
+def last_headers(segments: Segments, offset: int) -> Iterator[BatchHeader]:
     return islice(headers_before(segments, offset), MOST_HEADERS)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar, TypeVarTuple
 
 from headrace.server.log.config import LogConfig
@@ -17,7 +18,7 @@ from headrace.server.log.files import FULL_DISK
 from headrace.server.log.leftovers import discard
 from headrace.server.log.producers import CompletedTransaction, ProducerState
 from headrace.server.log.recovery import LoadedLog
-from headrace.server.log.replay import load_snapshot, replay_producers
+from headrace.server.log.replay import last_headers, load_snapshot, replay_producers
 from headrace.server.log.segment import Segment
 from headrace.server.log.segments import Segments, SegmentView
 from headrace.server.log.snapshot_files import SnapshotFiles
@@ -281,6 +282,13 @@ class LogStore:
         """Close every file without writing anything."""
         for segment in self.segments:
             segment.close()
+
+    def take_knowledge_of(self, other: LogStore, end_offset: int) -> None:
+        """Know what another copy of this log knows beyond its batches: epochs without records, producers without batches,
+        transactions that are being verified."""
+        self.epochs.adopt(other.epochs)
+        self.producers = other.producers
+        self.producers.look_back(partial(last_headers, self.segments, end_offset))
 
     def move(self, directory: str) -> None:
         """Follow a rename of the directory."""

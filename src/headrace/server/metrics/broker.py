@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from headrace.link.addresses import join_address
 from headrace.server.api.engines import Engines
 from headrace.server.cluster.image import NO_LEADER, MetadataImage
 from headrace.server.groups.administration import state_name
@@ -130,12 +131,22 @@ class BrokerFamilies:
         yield one(
             "kafka_server_kafkaserver_brokerstate", GAUGE, "3: running, 6: handing over before a stop.", state
         )
+        yield from self._info()
         yield from self._replicas(survey)
         yield from self._controller()
         yield from self._connections()
         yield from self._coordinators()
         yield from self._quotas()
         yield from self._machine()
+
+    def _info(self) -> Iterator[Family]:
+        registered = self._engines.cluster.image.brokers.get(self._engines.broker_id)
+        if registered is not None and registered.endpoints:
+            first = registered.endpoints[0]
+            label = labels(id=registered.id, address=join_address(first.host, first.port))
+            yield one(
+                "kafka_broker_info", GAUGE, "This broker and the address of its first listener.", 1, label
+            )
 
     def _replicas(self, survey: Survey) -> Iterator[Family]:
         replicas = self._engines.replicas
@@ -326,7 +337,7 @@ def _rooms(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
 
 def _count(found: Counter[str], states: Iterable[GroupState]) -> Iterator[str]:
     for state in states:
-        for number, group in enumerate(list(state.groups.values())):
+        for number, group in enumerate([*state.groups.values(), *state.share_groups.values()]):
             if not number % 64:
                 yield ""
             found[state_name(group)] += 1

@@ -59,6 +59,8 @@ class GroupFamilies:
                     if bounds is not None:
                         survey.rows.append((name, topic, index, Unread(committed, *bounds)))
                 yield ""
+            for share_group in state.share_groups.values():
+                survey.members[share_group.group_id] = len(share_group.members)
         self._decoded = {data: found for data, found in self._decoded.items() if data in seen}
 
     def _partitions(

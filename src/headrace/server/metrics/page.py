@@ -14,6 +14,7 @@ from headrace.server.metrics.broker import BrokerFamilies, Survey
 from headrace.server.metrics.clients import document
 from headrace.server.metrics.ends import Ends
 from headrace.server.metrics.groups import GroupFamilies, GroupSurvey
+from headrace.server.metrics.mirrors import MirrorFamilies
 from headrace.server.metrics.process import ProcessFamilies
 from headrace.server.metrics.pushed import PushedFamilies, PushedSurvey
 from headrace.server.metrics.requests import RequestFamilies
@@ -40,6 +41,7 @@ class Page:
         self._broker = BrokerFamilies(engines, acceptors, stopping, lambda: self._unclean_elections)
         self._topics = TopicFamilies(engines)
         self._groups = GroupFamilies(engines, self._ends)
+        self._mirrors = MirrorFamilies(engines)
         self._pushed = PushedFamilies(engines.telemetry)
         self._acceptors = acceptors
 
@@ -79,6 +81,7 @@ class Page:
         yield from self._requests.families()
         yield from self._topics.families(survey, every_partition)
         yield from self._groups.families(groups, every_partition)
+        yield from self._mirrors.families()
 
     def _count_elections(self, old: MetadataImage, new: MetadataImage, changes: Sequence[Change]) -> None:
         """Only while this broker is the controller: over the brokers of a cluster, each counts once."""

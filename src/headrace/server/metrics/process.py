@@ -37,6 +37,7 @@ class ProcessFamilies:
             yield one("process_open_fds", GAUGE, "Open file descriptors.", used)
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         yield one("process_max_fds", GAUGE, "File descriptors the process may have.", most)
+        yield from _disk()
         idle = self._idle_share()
         for name in (
             "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
@@ -57,6 +58,23 @@ class ProcessFamilies:
             self._idle = min(1.0, max(0.0, 1 - (used - before) / (now - since)))
             self._looked = now, used
         return self._idle
+
+
+def _disk() -> Iterator[Family]:
+    """What the kernel read from disks and wrote to them for this process; not everywhere may a process see that of itself."""
+    try:
+        with open("/proc/self/io") as file:
+            counted = dict(line.split(": ") for line in file)
+    except OSError:
+        return
+    prefix = "kafka_server_kafkaserver_linux_disk_"
+    yield one(
+        prefix + "read_bytes",
+        GAUGE,
+        "Bytes read from disks, past the page cache.",
+        int(counted["read_bytes"]),
+    )
+    yield one(prefix + "write_bytes", GAUGE, "Bytes written to disks.", int(counted["write_bytes"]))
 
 
 def _fields() -> list[str]:

@@ -52,6 +52,11 @@ def _replicas(partition: Partition) -> int:
     return len(partition.leadership.followers) + 1 if partition.leadership is not None else 0
 
 
+def _spare(partition: Partition) -> int:
+    """How many replicas may go out of sync before `min.insync.replicas` is not met; negative when it is not."""
+    return _in_sync(partition) - min(partition.config.min_insync_replicas, _replicas(partition))
+
+
 OF_PARTITION: tuple[tuple[str, str, Callable[[Partition, MetadataImage], int]], ...] = (
     ("kafka_topic_partition_current_offset", "The offset up to which consumers can read.", lambda p, _: p.log.high_watermark),
     ("kafka_topic_partition_oldest_offset", "The offset at which the log begins.", lambda p, _: p.log.log_start_offset),
@@ -59,6 +64,9 @@ OF_PARTITION: tuple[tuple[str, str, Callable[[Partition, MetadataImage], int]], 
     ("kafka_topic_partition_replicas", "Replicas.", lambda p, _: _replicas(p)),
     ("kafka_topic_partition_leader_is_preferred", "1 when the preferred leader leads.", _is_preferred),
     ("kafka_topic_partition_under_replicated_partition", "1 when a replica is out of sync.", lambda p, _: int(_in_sync(p) < _replicas(p))),
+    ("kafka_cluster_partition_replicascount", "Replicas, by the JMX exporter's name.", lambda p, _: _replicas(p)),
+    ("kafka_cluster_partition_underminisr", "1 with fewer replicas in sync than min.insync.replicas.", lambda p, _: int(_spare(p) < 0)),
+    ("kafka_cluster_partition_atminisr", "1 with exactly min.insync.replicas in sync.", lambda p, _: int(_spare(p) == 0)),
 )  # fmt: skip
 
 
@@ -79,7 +87,7 @@ class TopicFamilies:
     def families(self, survey: Survey, every_partition: bool) -> Iterator[Family]:
         self._forget_deleted()
         yield from self._traffic()
-        image, led = self._engines.cluster.image, [each for each in survey.partitions if each.is_leader]
+        image = self._engines.cluster.image
         if self._engines.cluster.is_controller:
             alive = sum(not broker.fenced for broker in image.brokers.values())
             yield several("kafka_brokers", GAUGE, "Brokers that are alive, on the controller.", [("", alive)])
@@ -88,9 +96,9 @@ class TopicFamilies:
                 "kafka_topic_partitions", GAUGE, "Partitions of a topic, on the controller.", counts
             )
         if every_partition:
-            yield from self._each(survey.partitions, led, image)
+            yield from self._each(survey.partitions, image)
         else:
-            yield from self._added_up(survey, led, image)
+            yield from self._added_up(survey, image)
 
     def _forget_deleted(self) -> None:
         topics = self._engines.cluster.image.topics
@@ -130,9 +138,21 @@ class TopicFamilies:
         for name, help_, count in COUNTS:
             yield Family(PREFIX + name, COUNTER, help_, _counted(PREFIX + name, total, topics, count))
 
-    def _each(self, held: list[Partition], led: list[Partition], image: MetadataImage) -> Iterator[Family]:
-        label = self.partition_label
-        leading = [(label(each), each) for each in led]
+    def _each(self, held: list[Partition], image: MetadataImage) -> Iterator[Family]:
+        leading: list[tuple[str, Partition]] = []
+        loaded: list[tuple[str, PartitionLog]] = []
+
+        def look() -> Iterator[str]:
+            for number, each in enumerate(held):
+                if not number % 32:
+                    yield ""
+                label = self.partition_label(each)
+                if each.is_leader:
+                    leading.append((label, each))
+                if each.log.is_loaded:
+                    loaded.append((label, each.log))
+
+        yield Family("", GAUGE, "", look())
         for name, help_, value in OF_PARTITION:
             yield Family(name, GAUGE, help_, chunks(name, leading, _in(image, value)))
         yield Family(
@@ -141,7 +161,6 @@ class TopicFamilies:
             "The broker that leads; -1, on the controller, when none does.",
             self._leaders(leading, image),
         )
-        loaded = [(label(each), each.log) for each in held if each.log.is_loaded]
         for name, help_, read in OF_LOG:
             yield Family(name, GAUGE, help_, chunks(name, loaded, read))
 
@@ -157,13 +176,15 @@ class TopicFamilies:
                 elif not index % 32:
                     yield ""
 
-    def _added_up(self, survey: Survey, led: list[Partition], image: MetadataImage) -> Iterator[Family]:
+    def _added_up(self, survey: Survey, image: MetadataImage) -> Iterator[Family]:
         sums: dict[str, list[int]] = {}
 
         def add() -> Iterator[str]:
-            for number, each in enumerate(led):
+            for number, each in enumerate(survey.partitions):
                 if not number % 32:
                     yield ""
+                if not each.is_leader:
+                    continue
                 row = sums.setdefault(self._topic(each.topic), [0] * len(OF_PARTITION))
                 for place, (_, _, value) in enumerate(OF_PARTITION):
                     row[place] += value(each, image)

@@ -15,7 +15,7 @@ import asyncio
 import logging
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from enum import Enum, auto
 from typing import Protocol, cast
 
@@ -35,7 +35,6 @@ from headrace.server.net.request_times import (
 from headrace.server.quotas.client_quotas import Allowance
 from headrace.server.replica.fetching import Permission
 from headrace.server.replica.turn import Turn
-from headrace.server.security.operations import Operation
 from headrace.server.security.principals import ANONYMOUS
 from headrace.wire.codec import WireError
 from headrace.wire.frames import frame_length
@@ -126,7 +125,10 @@ class _Serving(Enum):
     """They are being served."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection:
+    """An `asyncio.BufferedProtocol` by its methods, which are all that uvloop asks for. It does not derive from that class, so that it can
+    be compiled into one whose attributes are at fixed places."""
+
     __slots__ = (
         "_arrived",
         "_inbox",
@@ -160,6 +162,7 @@ class Connection(asyncio.BufferedProtocol):
         "software_name",
         "software_version",
         "transport",
+        "when_lost",
     )
 
     transport: asyncio.Transport
@@ -199,6 +202,8 @@ class Connection(asyncio.BufferedProtocol):
         self.software_version = ""
         self.client_id = ""
         """The client's name for itself, in its last request."""
+        self.when_lost: dict[Hashable, Callable[[], None]] = {}
+        """What must end with the connection, such as share sessions."""
         self.requests = 0
         """Whole frames served, a login's included."""
         self.bytes_received = 0
@@ -209,8 +214,8 @@ class Connection(asyncio.BufferedProtocol):
         self.principal = principal
         self.repeated: dict[int, Repeated] = {}
         """By API key."""
-        self.permissions: dict[tuple[Operation, bool], Permission] = {}
-        """Topics that the client may use, by operation and by how they are named (`api/topic_permissions.py`)."""
+        self.permissions: dict[int, Permission] = {}
+        """Topics that the client may use, by operation * 2, and 1 where they are named by id (`api/topic_permissions.py`)."""
         self.allowance: Allowance | None = None
         """The client's quotas, once they were looked up (`api/metering.py`)."""
 
@@ -243,6 +248,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._throttle is not None:
             self._throttle.cancel()
         self.replies.close()
+        when_lost, self.when_lost = self.when_lost, {}
+        for end in when_lost.values():
+            end()
         if self.login is not None:
             self.login.closed()
         self._listener.budget.give_back(self)
@@ -350,8 +358,9 @@ class Connection(asyncio.BufferedProtocol):
         run, running, client = 0, -1, ""
         began = requests.now()
         arrived = self._arrived or began
+        busy = replies.busy
         while not self.muted:
-            if replies.busy and (replies.blocked or replies.waiting >= MOST_WAITING):
+            if busy and (replies.blocked or replies.waiting >= MOST_WAITING):
                 break
             start = inbox.start
             available = inbox.end - start
@@ -390,7 +399,8 @@ class Connection(asyncio.BufferedProtocol):
             finally:
                 frame.release()
             run += 1
-            if self._request_waits or replies.busy:
+            busy = replies.busy
+            if busy or self._request_waits:
                 began = self._account_for_last(running, run, arrived, began, client)
                 run = 0
         if run == 1 and began == arrived and running != FETCH and not logs_slow:

@@ -1,10 +1,11 @@
-"""How a connection gets in: TLS if the listener speaks it, then whoever guards the listener; and one sentence in the log if it does not."""
+"""How a connection gets in: TLS if the listener speaks it, then the listener's login; and one sentence in the log if it is refused."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, cast
 
 from headrace.clock import Clock, Timer
 from headrace.link.tls_stream import TlsState, TlsStream
@@ -48,11 +49,12 @@ class Entrance:
         self._refusals = refusals
         self._clock = clock
 
-    def wrap(self, connection: Connection) -> Connection | TlsStream:
+    def wrap(self, connection: Connection) -> asyncio.BufferedProtocol:
+        protocol = cast(asyncio.BufferedProtocol, connection)
         if self._tls is None:
-            return connection
+            return protocol
         tls = self._tls.current
-        return TlsStream(connection, tls.context, _Handshake(self, connection, tls))
+        return TlsStream(protocol, tls.context, _Handshake(self, connection, tls))
 
     def enter(self, connection: Connection) -> None:
         """Let in a connection whose turn it is: at once without TLS, after the handshake with it."""

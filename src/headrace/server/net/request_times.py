@@ -21,6 +21,9 @@ BOUNDS = (
 )
 """Upper bounds of the buckets in seconds; a last bucket takes what is longer."""
 
+SHORTEST = BOUNDS[0]
+"""Phases other than local and total that are shorter are not put down; a page counts them in the first bucket, with no length."""
+
 FETCH, JOIN_GROUP, SYNC_GROUP, SASL_AUTHENTICATE = 1, 11, 14, 36
 FOLLOWER_FETCH = 128 + FETCH
 """Not a key of Kafka's: the fetches of followers are counted apart from those of consumers, as Kafka does."""
@@ -56,7 +59,7 @@ class RequestTimes:
         self.response_queue = Spread()
         self.response_send = Spread()
         self.total = Spread()
-        """Of all requests that are not in `at_once`; each has an entry in `queue` and `local`, the others may be missing."""
+        """Of all requests that are not in `at_once`; each has an entry in `local`, those of the other phases may be missing."""
 
     def served(self, count: int, queued: float, local: float) -> None:
         """So many were answered at once, having waited for earlier ones of their connection."""
@@ -66,7 +69,10 @@ class RequestTimes:
 
 
 class Underway:
-    """A request that has been served and whose reply is not written yet."""
+    """A request that has been served and whose reply is not written yet.
+
+    It is all put down at the end, and a phase of no length not at all: this is done for each request that waits.
+    """
 
     __slots__ = ("_answered", "_local", "_queued", "_sending", "_served", "_statistics", "client", "times")
 
@@ -84,37 +90,45 @@ class Underway:
         self.client = client
         self._queued = queued
         self._local = local
-        self._served = served
-        self._answered = served
-        self._sending = served
+        self._served = self._answered = self._sending = served
 
     def answered(self) -> None:
         """Its reply is known."""
         self._answered = self._sending = self._statistics.now()
-        self.times.remote.add(self._answered - self._served)
 
     def sends(self) -> None:
         """Its reply is the next to be written."""
         self._sending = self._statistics.now()
-        if self._sending > self._answered:
-            self.times.response_queue.add(self._sending - self._answered)
 
     def sent(self) -> None:
         """The kernel has its reply."""
-        now = self._statistics.now()
-        times, send = self.times, now - self._sending
-        times.queue.add(self._queued)
-        times.local.add(self._local)
-        times.response_send.add(send)
-        total = self._queued + self._local + (now - self._served)
-        times.total.add(total)
-        remote = self._answered - self._served
-        judged = total - remote if times.key in WAITS_BY_REQUEST else total
-        if judged > self._statistics.slow_seconds:
-            waited = self._sending - self._answered
-            self._statistics.report(
-                times.key, self.client, total, self._queued, self._local, remote, waited, send
-            )
+        statistics, times = self._statistics, self.times
+        now, served, local, queued = statistics.now(), self._served, self._local, self._queued
+        answered, sending = self._answered, self._sending
+        total = queued + local + now - served
+        # What `add` would do, without the calls.
+        spread = times.total
+        spread.buckets[bisect_left(BOUNDS, total)] += 1
+        spread.sum += total
+        spread = times.local
+        spread.buckets[bisect_left(BOUNDS, local)] += 1
+        spread.sum += local
+        if (remote := answered - served) >= SHORTEST:
+            spread = times.remote
+            spread.buckets[bisect_left(BOUNDS, remote)] += 1
+            spread.sum += remote
+        spread = times.response_send
+        if (send := now - sending) >= SHORTEST:
+            spread.buckets[bisect_left(BOUNDS, send)] += 1
+        spread.sum += send
+        if (waited := sending - answered) >= SHORTEST:
+            times.response_queue.add(waited)
+        if queued >= SHORTEST:
+            times.queue.add(queued)
+        if total > statistics.slow_seconds:
+            judged = total - remote if times.key in WAITS_BY_REQUEST else total
+            if judged > statistics.slow_seconds:
+                statistics.report(times.key, self.client, total, queued, local, remote, waited, send)
 
 
 class RequestStatistics(dict[int, RequestTimes]):

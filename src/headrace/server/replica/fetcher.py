@@ -17,9 +17,9 @@ from headrace.clock import Clock
 from headrace.link.aio import AsyncConnection
 from headrace.link.errors import BrokerDistrusted
 from headrace.server.cluster.peers import Peers
+from headrace.server.log.agreement import agreed_end
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.throttle import ReplicationThrottle
-from headrace.server.replica.truncation import agreed_end
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.fetch import (
     FetchPartition,

@@ -70,6 +70,7 @@ class FetchReader:
     """What applies to a whole request: the reader, how far it may read, and its byte limits."""
 
     __slots__ = (
+        "_allowed",
         "_denied",
         "_permission",
         "_replicas",
@@ -103,8 +104,10 @@ class FetchReader:
         self.max_bytes = max_bytes
         self._permission = permission
         """Which topics the reader is allowed; asked with each look, because permissions change. None: all."""
+        self._allowed: bytes | None = None
+        """The last topic that was asked about and allowed: a request names all its partitions one after the other."""
         self._denied: bytes | None = None
-        """The last topic that was not: a request names all its partitions one after the other."""
+        """The last one that was not."""
         self._throttle = throttle
         """For followers: what they may take while they catch up."""
         self._selector = selector
@@ -120,6 +123,7 @@ class FetchReader:
         replies = []
         total = 0
         urgent = False
+        self._allowed = None
         for entry in entries:
             try:
                 reply = self._read_entry(entry, self.max_bytes - total, total == 0, nowait)
@@ -133,7 +137,7 @@ class FetchReader:
     def _read_entry(self, entry: FetchEntry, room: int, first: bool, nowait: bool) -> PartitionReply:
         entry.left_out = False
         permission = self._permission
-        if permission is not None and entry.topic not in permission[0]:
+        if permission is not None and entry.topic not in permission[0] and entry.topic != self._allowed:
             self._require(entry.topic, permission)
         partition = self._replicas.find(entry.topic, entry.index, self.by_id)
         entry.partition = partition
@@ -183,6 +187,7 @@ class FetchReader:
         if topic == self._denied or not permission[1](topic):
             self._denied = topic
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        self._allowed = topic
 
     def _throttled(self, partition: Partition) -> bool:
         """Whether a follower that is catching up has to wait for the throttle."""

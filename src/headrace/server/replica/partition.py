@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headrace.server.cluster.image import Partition as PartitionState
+from headrace.server.cluster.read_only import NO_APPEND
 from headrace.server.config.topic import TopicConfig
 from headrace.server.log.config import LogConfig
 from headrace.server.log.flusher import GroupFlusher
@@ -48,6 +49,7 @@ class Partition:
         "leader_id",
         "leadership",
         "log",
+        "mirrored",
         "sync_before_ack",
         "topic",
         "topic_id",
@@ -75,6 +77,8 @@ class Partition:
         """What it knows as the leader; None while it follows."""
         self.leader_id = -1
         self.leader_epoch = -1
+        self.mirrored = False
+        """It follows a partition of another cluster: nobody else appends, and its epochs are those of the source."""
         self._flusher = flusher
         self._flushing = False
         self._log_took_part = False
@@ -120,7 +124,7 @@ class Partition:
         self._begin_term(self.leadership)
 
     def _begin_term(self, leadership: Leadership) -> None:
-        if leadership.followers:
+        if leadership.followers and not self.mirrored:
             self.log.begin_epoch(self.leader_epoch)
         self._advance()
 
@@ -258,6 +262,8 @@ class Partition:
         leadership = self.leadership
         if leadership is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self}")
+        if self.mirrored:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, NO_APPEND.format(self.topic))
         if acks == -1 and self.below_minimum:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -276,6 +282,47 @@ class Partition:
         self._advance()
         return appended
 
+    # Mirroring: the leader follows a partition of another cluster.
+
+    def append_from_source(self, records: memoryview, log_start_offset: int) -> None:
+        """Append what the source's leader sent, as it is, and let the log start where the source's does."""
+        log = self.log
+        if len(records):
+            before = log.log_end_offset
+            appended = log.append_as_follower(records)
+            if appended is not None:
+                self.traffic.bytes_in += len(records)
+                self.traffic.messages_in += log.log_end_offset - before
+                self._wake(self._end_watchers)
+                self._advance()
+        start = min(log_start_offset, log.high_watermark)
+        if start > log.log_start_offset:
+            log.advance_log_start(start)
+            self._wake(self._end_watchers)
+            self._wake(self._watchers)
+
+    def start_over_at(self, offset: int) -> None:
+        """The source has nothing before `offset` any more: what is here goes, and mirroring continues there."""
+        self.log.truncate_fully_and_start_at(offset)
+        for follower in self.leadership.followers.values() if self.leadership is not None else ():
+            follower.left()  # What it has is not in this log.
+        self._wake(self._end_watchers)
+        self._wake(self._watchers)
+
+    def discard_from(self, offset: int) -> None:
+        """The source does not have what is here from `offset` on, and an operator gave it up."""
+        self.log.truncate_to(offset)
+        for follower in self.leadership.followers.values() if self.leadership is not None else ():
+            follower.left()
+        self._wake(self._end_watchers)
+        self._wake(self._watchers)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every replica in sync is known to have all of a leader's log."""
+        leadership, end = self.leadership, self.log.log_end_offset
+        return leadership is not None and leadership.committed_end(end) == end
+
     def must_wait(self, offset: int, acks: int) -> bool:
         """Whether the reply to a produce whose last record is at `offset` has to wait for `when_committed`."""
         return offset >= self.log.high_watermark and (acks == -1 or self.sync_before_ack)
@@ -284,6 +331,8 @@ class Partition:
         """Move the start of the log to `offset` (-1: the high watermark); returns where it starts now."""
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self}")
+        if self.mirrored:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, NO_APPEND.format(self.topic))
         if self.config.compact and not self.config.delete:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, f"{self.topic} is compacted and never deletes by offset"

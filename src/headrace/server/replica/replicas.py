@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Protocol
 
@@ -162,12 +163,17 @@ class Replicas:
                     self._update_topic(image, topic)
                 elif old.topic_configs(topic.name) is not image.topic_configs(topic.name):
                     self._configure_topic(image, topic)
+                elif old.mirrored is not image.mirrored and _read_only(old, topic) != _read_only(
+                    image, topic
+                ):
+                    self._update_topic(image, topic)
             except Exception:
                 # The others would not be updated before their next change.
                 log.exception("%s could not be updated from the cluster's metadata", topic.name)
 
     def _update_topic(self, image: MetadataImage, topic: Topic) -> None:
         config, log_config = self._settings(image, topic)
+        mirrored = _read_only(image, topic)
         for index, state in enumerate(topic.partitions):
             held = self._by_id.get(topic.id.bytes, {}).get(index)
             if self.broker_id not in state.replicas:
@@ -175,6 +181,7 @@ class Replicas:
                     self._drop(held)
                 continue
             if held is not None:
+                held.mirrored = mirrored
                 held.configure(config, log_config)
                 self._assign(held, state)
             elif not self._is_put_off(topic, index):
@@ -209,7 +216,11 @@ class Replicas:
 
     def _settings(self, image: MetadataImage, topic: Topic) -> tuple[TopicConfig, LogConfig]:
         config = self._config.topic_config(image.topic_configs(topic.name))
-        return config, LogConfig.of(config)
+        log_config = LogConfig.of(config)
+        if _read_only(image, topic):
+            # What the source still has must not go here; its log start says what may.
+            log_config = replace(log_config, retention_ms=-1, retention_bytes=-1)
+        return config, log_config
 
     def _open(
         self, topic: Topic, index: int, config: TopicConfig, log_config: LogConfig, state: PartitionState
@@ -217,6 +228,7 @@ class Replicas:
         opened = self._log_of(topic, index, log_config)
         traffic = self.traffic.of(topic.name)
         partition = Partition(topic.name, topic.id, index, opened, config, log_config, self._flusher, traffic)
+        partition.mirrored = _read_only(self.image, topic)
         self._by_name.setdefault(topic.name.encode(), {})[index] = partition
         self._by_id.setdefault(topic.id.bytes, {})[index] = partition
         self._assign(partition, state)
@@ -326,6 +338,12 @@ class Replicas:
             self._logs.delete(partition.topic, partition.index)
         except KafkaError as error:
             log.error("the files of %s could not be removed: %s", partition, error)
+
+
+def _read_only(image: MetadataImage, topic: Topic) -> bool:
+    """Whether the topic is a mirror that was not failed over."""
+    mirrored = image.mirrored.get(topic.id)
+    return mirrored is not None and mirrored.read_only
 
 
 def _log_fails(partition: Partition, error: KafkaError) -> None:

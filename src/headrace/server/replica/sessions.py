@@ -92,10 +92,9 @@ class FetchSession:
         self.changed.clear()
 
     def judge_by(self, permissions: int) -> None:
-        """Look at every partition again if permissions have changed: one that is quiet may be forbidden now."""
-        if permissions != self.permissions:
-            self.permissions = permissions
-            self.changed |= dict.fromkeys(self.entries)
+        """Permissions have changed: look at every partition again, because one that is quiet may be forbidden now."""
+        self.permissions = permissions
+        self.changed |= dict.fromkeys(self.entries)
 
     def candidates(self) -> list[FetchEntry]:
         """The partitions worth reading; those that change from now on, while a thread reads, become candidates again."""

@@ -38,7 +38,7 @@ class StandardAuthorizer:
     def __init__(self, super_users: Iterable[str] = (), allow_without_acl: bool = False) -> None:
         self.table = AclTable((), super_users, allow_without_acl)
         self.generation = 0
-        """Grows with every change, so that whoever remembers a decision knows when to ask again."""
+        """Grows with every change, so that a remembered decision can be recognised as old."""
         self.on_change: Callable[[], None] | None = None
         self._remembered: dict[tuple[str, str, int, Resource], Decision] = {}
 

@@ -1,4 +1,4 @@
-"""OAUTHBEARER from a listener's settings. Whoever could show any token, or none, is refused at the start."""
+"""OAUTHBEARER from a listener's settings. Settings that would accept any token, or none, are refused at start."""
 
 from __future__ import annotations
 

@@ -156,6 +156,8 @@ def end(
             raise _wrong_state()
     elif current.status is not Status.ONGOING and commit:
         raise _wrong_state()
+    # How it ends says whether its markers have an epoch of their own, however it began.
+    current = current._replace(client_version=client_version)
     return _prepare(current, commit, client_version >= 2, fresh_id, now_ms)
 
 

@@ -1,8 +1,8 @@
 """A registry for one machine: a directory of small files, no server.
 
 `embedded://` keeps it under the user's cache; `embedded:///path` or `?directory=/path` elsewhere. Each process holds
-a lock on a file of its own for as long as it lives; an entry belongs to such a session, and whoever finds a session's
-lock free removes its entries, so a killed provider disappears. Changes are noticed by looking four times a second.
+a lock on a file of its own for as long as it lives; an entry belongs to such a session. A process that finds a
+session's lock free removes its entries, so a killed provider disappears. Changes are noticed by looking four times a second.
 """
 
 from __future__ import annotations

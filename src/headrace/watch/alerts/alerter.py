@@ -145,7 +145,7 @@ class Alerter:
             self._retry_at = time.monotonic() + _RETRY_WRITING
 
     def _take_over(self, turn: int) -> None:
-        """Fence whoever acted before, then read what they left. Again after a session was lost: another may have acted meanwhile."""
+        """Fence the instance that acted before, then read what it left. Again after a lost session: another one may have acted meanwhile."""
         if time.monotonic() < self._retry_at:
             return
         self._drop_writer()

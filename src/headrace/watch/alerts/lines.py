@@ -1,4 +1,4 @@
-"""Which line of a TOML file a table or a key stands in. tomllib does not say; this finds them for messages."""
+"""The line of a TOML file that a table or key is on, for messages; tomllib does not say."""
 
 from __future__ import annotations
 

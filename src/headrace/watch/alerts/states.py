@@ -186,7 +186,7 @@ def due(alert: Alert, now: float, repeat: Mapping[str, float], *, silenced: bool
         case Phase.PENDING:
             return []
         case Phase.RESOLVED:
-            # Silenced or not: whoever was told that it fires hears that it is over.
+            # Silenced or not: every receiver that was notified of the firing is notified of its end.
             return [(name, Phase.RESOLVED) for name in alert.told_of_firing()]
         case Phase.FIRING:
             if silenced:

@@ -15,6 +15,8 @@ Values = Mapping[str, str]
 _LONG_MAX = (1 << 63) - 1
 _HEADERS = 1_024
 """Kafka's own defaults differ by the few bytes of a batch header."""
+_MORE_HEADERS = 64 * 1024 + _HEADERS
+"""What topics for dead letters and replays are given beyond their source: a batch that exceeds a fetch by no more costs nothing."""
 _JAVA_SESSION, _JAVA_TRANSACTION = 45_000, 60_000
 """Defaults of clients: session.timeout.ms and transaction.timeout.ms."""
 
@@ -94,27 +96,22 @@ def in_topic(topic: Values, broker: Values) -> Iterator[Conflict]:
                 "lower min.compaction.lag.ms",
             )
     largest = _number(topic, "max.message.bytes", 1_048_588)
-    for name, consequence, serious in (
-        (
-            "socket.request.max.bytes",
-            "a request with such a batch is refused and its connection closed",
-            True,
-        ),
-        ("fetch.max.bytes", "a batch that large fills a whole fetch, and slows down every reader", False),
-        ("replica.fetch.max.bytes", "followers fetch such batches one at a time and fall behind", False),
-        (
-            "replica.fetch.response.max.bytes",
-            "followers fetch such batches one at a time and fall behind",
-            False,
-        ),
+    refused = "a request with such a batch is refused and its connection closed"
+    slow = "a batch that large fills a whole fetch, and slows down every reader"
+    behind = "followers fetch such batches one at a time and fall behind"
+    for name, consequence, room in (
+        ("socket.request.max.bytes", refused, _HEADERS),
+        ("fetch.max.bytes", slow, _MORE_HEADERS),
+        ("replica.fetch.max.bytes", behind, _MORE_HEADERS),
+        ("replica.fetch.response.max.bytes", behind, _MORE_HEADERS),
     ):
         limit = _number(broker, name, _LONG_MAX)
-        if largest > limit + _HEADERS:
+        if largest > limit + room:
             yield Conflict(
                 f"max.message.bytes, {name}",
                 f"max.message.bytes ({largest:,}) is larger than {name} ({limit:,}): {consequence}",
                 f"raise {name} on the brokers, or lower max.message.bytes",
-                serious,
+                is_serious=consequence is refused,
             )
     if largest > segment:
         yield Conflict(

@@ -25,11 +25,16 @@ class Interpreter:
 
     @classmethod
     def this(cls) -> Interpreter:
-        return cls.of(sysconfig.get_config_vars(), importlib.util.find_spec("uvloop") is not None)
+        has_uvloop = importlib.util.find_spec("uvloop") is not None
+        return cls.of(sysconfig.get_config_vars(), has_uvloop, uses_library="libpython" in _mapped())
 
     @classmethod
-    def of(cls, variables: Mapping[str, object], has_uvloop: bool) -> Interpreter:
-        """`variables` are those of `sysconfig`."""
+    def of(
+        cls, variables: Mapping[str, object], has_uvloop: bool, *, uses_library: bool = True
+    ) -> Interpreter:
+        """`variables` are those of `sysconfig`. Debian's describe its libpython, which its own python3, built with both, does not use."""
+        if variables.get("Py_ENABLE_SHARED") and not uses_library:
+            variables = {"CONFIG_ARGS": "--enable-optimizations --with-lto"}
         asked = str(variables.get("CONFIG_ARGS") or "")
         flags = " ".join(str(variables.get(name) or "") for name in ("PY_CORE_CFLAGS", "PY_CFLAGS", "CFLAGS"))
         return cls(
@@ -40,6 +45,14 @@ class Interpreter:
             "--with-lto" in asked or "-flto" in flags,
             has_uvloop,
         )
+
+
+def _mapped() -> str:
+    """The libraries of this process, as the kernel lists them."""
+    try:
+        return Path("/proc/self/maps").read_text()
+    except OSError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _TOLERANCE = "leader.imbalance.per.broker.percentage"
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """A broker's settings file, as whoever knows Headrace's settings has read it."""
+    """A broker's settings file, already read and checked by `cli/`, which knows Headrace's settings."""
 
     path: str
     settings: Mapping[str, str]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from headrace.client.administration import quotas
 from headrace.client.administration.errors import Refused
+from headrace.client.degrade import notes
 from headrace.watch.doctor import conflicts
 from headrace.watch.doctor.conflicts import Conflict
 from headrace.watch.doctor.findings import Check, Finding, Needs, Severity, error, listed, note, warning
@@ -42,7 +43,7 @@ def _ask_cluster(scene: Scene, note_down: _NoteDown) -> None:
     shared: Mapping[str, str] = next(iter(brokers.values()), {})
     for topic, own in scene.topic_settings.items():
         note_down(f"topic {topic}", conflicts.in_topic(own, shared))
-        if not topic.startswith("__"):
+        if not topic.startswith("__") and not topic.endswith(notes.SUFFIX):  # no group reads notes
             note_down(f"topic {topic}", conflicts.with_offsets(own, shared))
     try:
         limited = quotas.describe(scene.session)

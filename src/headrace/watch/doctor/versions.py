@@ -14,7 +14,7 @@ def _differing(scene: Scene) -> Iterator[Finding]:
 
 
 def differing(offers: Mapping[int, Offer]) -> Iterator[Finding]:
-    """A broker's version is not told by any request, but the requests it serves are its fingerprint."""
+    """No request reports a broker's version, but the requests that it serves are its fingerprint."""
     alike: dict[frozenset[tuple[int, tuple[int, int]]], list[int]] = {}
     for broker, offer in sorted(offers.items()):
         alike.setdefault(frozenset(offer.versions.items()), []).append(broker)
