@@ -117,6 +117,26 @@ Group = Annotated[str, typer.Argument(metavar="GROUP", autocompletion=complete_g
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP…", autocompletion=complete_group)]
 
 
+RegistryUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        "-r",
+        metavar="URL",
+        help="A schema registry, such as http://127.0.0.1:8081: keys and values that it knows are JSON here.",
+    ),
+]
+RegistryLogin = Annotated[
+    str | None,
+    typer.Option(
+        "--login",
+        metavar="USER:PASSWORD",
+        envvar="HEADRACE_REGISTRY_LOGIN",
+        help="For the registry, or a token alone.",
+    ),
+]
+
+
 def choose(option: str, given: str, known: Sequence[str]) -> None:
     """Misuse when it is none of them."""
     if given not in known:

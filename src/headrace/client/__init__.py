@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headrace.client import serializers
+    from headrace.client import registered, serializers
     from headrace.client.admin import Admin, Group, Member, Partition, Topic
     from headrace.client.aio_admin import AsyncAdmin
     from headrace.client.aio_consumer import AsyncConsumer
@@ -94,6 +94,7 @@ __all__ = [
     "Tracing",
     "TransactionAborted",
     "TryLater",
+    "registered",
     "serializers",
     "trace_headers",
 ]
@@ -124,8 +125,8 @@ _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in na
 
 
 def __getattr__(name: str) -> object:
-    if name == "serializers":
-        return import_module(f"{__name__}.serializers")
+    if name in ("registered", "serializers"):
+        return import_module(f"{__name__}.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -27,10 +27,10 @@ _KEY_BEGINS = b'{"keytype":"SCHEMA","subject":"'
 class Entry:
     """One version of a subject."""
 
-    __slots__ = ("deleted", "digest", "id", "offset", "raw", "subject", "version")
+    __slots__ = ("deleted", "digest", "id", "raw", "subject", "version")
 
     def __init__(
-        self, subject: str, version: int, number: int, digest: bytes, raw: bytes, deleted: bool, offset: int
+        self, subject: str, version: int, number: int, digest: bytes, raw: bytes, deleted: bool
     ) -> None:
         self.subject = subject
         self.version = version
@@ -40,7 +40,6 @@ class Entry:
         """The record's value."""
         self.deleted = deleted
         """Softly: it is found by its id, and under its subject only by those who ask for deleted versions."""
-        self.offset = offset
 
     def content(self) -> Content:
         return records.read_schema(self.raw).content()
@@ -215,7 +214,7 @@ class State:
         before = self.entry(subject, version) if subject in self.subjects else None
         if before is not None:
             self._take_out(before, context)
-        entry = Entry(subject, version, found.id, digest, value, found.deleted, offset)
+        entry = Entry(subject, version, found.id, digest, value, found.deleted)
         self._insert(entry, context)
         for reference in found.referred() if found.references else ():
             self._referrers.setdefault(self._place(subject, reference), set()).add((subject, version))

@@ -34,7 +34,7 @@ from headrace.wire.schema import ZERO_UUID
 log = logging.getLogger("headrace.registry")
 
 _TOPIC_IDS, _PRODUCE_BY_NAME = 13, 12
-_FETCH_BYTES = 8 << 20
+_FETCH_BYTES = 1 << 20
 _WAIT_MS = 500
 _USUAL_REPLICAS = 3
 _TOPIC_RESOURCE = 2

@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from headrace.testing.broker import BrokerThread
     from headrace.testing.cluster import Cluster
+    from headrace.testing.registry import RegistryThread
 
 BROKERS = 3
 SETTINGS = {"group.initial.rebalance.delay.ms": 0}
@@ -50,6 +51,17 @@ def headrace_cluster(
     home = tmp_path_factory.mktemp("headrace")
     with threads(home, marked.brokers, marked.settings, login=marked.login) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def headrace_registry(request: pytest.FixtureRequest) -> Iterator[RegistryThread]:
+    """A schema registry beside the test's broker, or its cluster: `url`."""
+    from headrace.testing.registry import RegistryThread
+
+    used = "headrace_cluster" if "headrace_cluster" in request.fixturenames else "headrace_broker"
+    home = request.getfixturevalue(used)
+    with RegistryThread(home.bootstrap) as registry:
+        yield registry
 
 
 @pytest.fixture

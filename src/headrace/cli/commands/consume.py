@@ -116,6 +116,8 @@ def consume(
         list[str] | None,
         typer.Option("--property", "-P", metavar="KEY=VALUE", help="A consumer setting; may be repeated."),
     ] = None,
+    registry: options.RegistryUrl = None,
+    login: options.RegistryLogin = None,
     json: Annotated[bool, typer.Option("--json", help="Print each record as a line of JSON.")] = False,
     bootstrap: options.Bootstrap = options.DEFAULT_BOOTSTRAP,
     command_config: options.CommandConfig = None,
@@ -133,6 +135,11 @@ def consume(
         raise Misuse("A group decides itself where to read; use 'headrace groups reset-offsets' to move it.")
     options.choose("--isolation-level", isolation, _ISOLATION)
     show = _printer(json, chosen, separator, template)
+    if registry is not None:
+        from headrace.cli.view.records.registered import Registered
+
+        known, plain = Registered(registry, login), show
+        show = lambda message: plain(known.decoded(message))  # type: ignore[arg-type]  # noqa: E731
     wanted = Wanted(
         topics,
         group,

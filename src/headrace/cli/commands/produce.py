@@ -59,6 +59,12 @@ def produce(
         bool,
         typer.Option("--from-json", help="Each line is a JSON object, as 'headrace consume --json' prints."),
     ] = False,
+    registry: options.RegistryUrl = None,
+    login: options.RegistryLogin = None,
+    subject: Annotated[
+        str | None,
+        typer.Option("--subject", metavar="NAME", help="With --registry: whose newest schema. [TOPIC-value]"),
+    ] = None,
     acks: Annotated[str, typer.Option("--acks", help="0, 1 or all.")] = "all",
     compression: Annotated[
         str, typer.Option("--compression", help="none, gzip, snappy, lz4 or zstd.")
@@ -88,6 +94,13 @@ def produce(
     from headrace.cli.view.records.line_format import LineFormat
     from headrace.cli.view.records.lines import read_lines
 
+    if subject is not None and registry is None:
+        raise Misuse("--subject names a schema of a registry; give --registry, too.")
+    registered = None
+    if registry is not None:
+        from headrace.cli.view.records.registered import Registered
+
+        registered = Registered(registry, login)
     source, size = _open(file)
     lines = LineFormat(
         parse_key=key_separator is not None,
@@ -107,6 +120,8 @@ def produce(
         for number, line in enumerate(read_lines(source, sink.poll), 1):
             record = read_json(line, number) if from_json else lines.parse(line, number)
             record.key = key.encode() if key is not None else record.key
+            if registered is not None:
+                record.value = registered.encoded(subject or f"{topic}-value", record.value, number)
             record.headers = [*headers, *record.headers]
             record.partition = (
                 partition if partition is not None else record.partition if not from_json else None
