@@ -27,7 +27,7 @@ _MOVES = "has no effect: as many replicas move between directories at once as th
 _OAUTH = "has no effect: Headrace reads and fetches OAuth tokens in one way, which this does not change"
 _MIGRATION = "has no effect: there is nothing to migrate between ZooKeeper and KRaft here"
 _FORMAT = "was removed in Kafka 4.0: record batches are always stored in format v2"
-_AT_ONCE = "has no effect: the assignment of a share group is worked out at once, on the event loop"
+_AT_ONCE = "has no effect: a group gets its new assignment at once, as soon as its members or topics change"
 _STREAMS = "has no effect: the streams group protocol is not offered"
 
 _REMARKS: Mapping[str, str] = {
