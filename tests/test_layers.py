@@ -44,7 +44,8 @@ OUTSIDE = {
     "connectors": ["wire", "link", "client", "spark", "streaming"],
     "services": ["wire", "link", "client"],
     "watch": ["wire", "link", "client"],
-    "testing": ["wire", "link", *BROKER],
+    "registry": ["wire", "link"],
+    "testing": ["wire", "link", "registry", *BROKER],
     "cli": [
         "wire",
         "link",
@@ -56,6 +57,7 @@ OUTSIDE = {
         "services",
         "watch",
         "backlog",
+        "registry",
         *BROKER,
     ],
 }

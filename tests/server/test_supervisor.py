@@ -13,7 +13,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.server.config.broker import BrokerConfig
-from headrace.server.supervisor import HEALTHY_SECONDS, LONGEST_PAUSE, BrokerRestarts, settings_of
+from headrace.server.restarts import HEALTHY_SECONDS, LONGEST_PAUSE, Restarts
+from headrace.server.supervisor import settings_of
 from tests.waiting import until
 
 
@@ -115,7 +116,7 @@ def test_a_broker_that_is_killed_again_and_again_is_back_at_once(supervised):
 
 
 def test_a_broker_that_keeps_ending_early_is_started_with_pauses_until_it_serves_for_a_while():
-    restarts = BrokerRestarts()
+    restarts = Restarts()
     pauses = [restarts.pause_after(served=1.0) for _ in range(9)]
     assert pauses == [0, 0, 0, 1, 2, 4, 8, LONGEST_PAUSE, LONGEST_PAUSE]
     assert restarts.pause_after(served=HEALTHY_SECONDS) == 0

@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 
 from headrace.cli.failure import Exit, Failure
 
-_EXTRAS = {"httptools": "services", "kazoo": "services"} | dict.fromkeys(
-    ("grpc", "numpy", "pandas", "pyarrow", "pyspark"), "spark"
-)
+_EXTRAS = {
+    "httptools": "services",
+    "kazoo": "services",
+    "msgspec": "registry",
+    "uvicorn": "registry",
+} | dict.fromkeys(("grpc", "numpy", "pandas", "pyarrow", "pyspark"), "spark")
 """Modules that the base install does not have, and the extra that brings them."""
 
 

@@ -47,6 +47,10 @@ COMMANDS = {
         "headrace.cli.commands.backlog",
         "Help a group that is behind: divert its backlog, see what would help.",
     ),
+    "registry": Entry("headrace.cli.commands.registry", "Run a schema registry beside a Kafka cluster."),
+    "schemas": Entry(
+        "headrace.cli.commands.schemas", "List, show, register, check, diff, move and delete schemas."
+    ),
     "transactions": Entry(
         "headrace.cli.commands.transactions", "List, describe and abort transactions; find hanging ones."
     ),

@@ -8,11 +8,13 @@ import gc
 import logging
 import resource
 import sys
+from collections.abc import Sequence
 
 import uvloop
 
 from headrace import __version__
-from headrace.clock import Clock
+from headrace.clock import Clock, SystemClock
+from headrace.server.companions import Companion, Companions
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.identity import StartError
 from headrace.server.log.files import Files
@@ -26,7 +28,11 @@ log = logging.getLogger("headrace")
 
 
 def run(
-    config: BrokerConfig, signals: StopSignals, clock: Clock | None = None, files: Files | None = None
+    config: BrokerConfig,
+    signals: StopSignals,
+    clock: Clock | None = None,
+    files: Files | None = None,
+    companions: Sequence[Companion] = (),
 ) -> int:
     """Serve until SIGTERM or SIGINT; the process's exit code."""
     end_with_supervisor()
@@ -38,7 +44,7 @@ def run(
         log.warning("%s", warning)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(Node(config, clock, files), signals))
+            runner.run(_serve(Node(config, clock, files), signals, companions))
     except StartError as error:
         print(f"headrace: {error}", file=sys.stderr)
         return 1
@@ -65,7 +71,7 @@ async def _started(node: Node, stop: asyncio.Event) -> bool:
     return False
 
 
-async def _serve(node: Node, signals: StopSignals) -> None:
+async def _serve(node: Node, signals: StopSignals, companions: Sequence[Companion]) -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
     stop = signals.event()
@@ -93,8 +99,11 @@ async def _serve(node: Node, signals: StopSignals) -> None:
             name,
             *endpoint,
         )
+    beside = Companions(companions, SystemClock())
     try:
+        beside.start([where.partition(", ")[0]])
         await stop.wait()
     finally:
+        await beside.stop()
         await node.stop()
     log.info("broker %d has stopped; everything written is on disk", node.broker_id)

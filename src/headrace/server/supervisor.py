@@ -14,7 +14,7 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,12 @@ from headrace.link.addresses import join_address
 from headrace.server.cluster.embedded import FILE_NAME, EmbeddedStore
 from headrace.server.cluster.store import StoreError
 from headrace.server.cluster.store_server import StoreServer
+from headrace.server.companions import Companion, Companions
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.listeners import Listener
 from headrace.server.identity import StartError, refuse_standalone_data
 from headrace.server.log_lines import log_to_stderr
+from headrace.server.restarts import Restarts
 from headrace.server.security.exposure import exposure, openness
 from headrace.server.stop_signals import StopSignals
 from headrace.server.supervised import SUPERVISOR_VARIABLE
@@ -39,11 +41,6 @@ LONGEST_SOCKET_PATH = 100
 DEFAULT_REPLICAS = "default.replication.factor"
 USUAL_REPLICAS = 3
 """With several brokers a topic should survive the loss of one; Kafka's default is one replica."""
-STARTS_AT_ONCE = 3
-"""How many times in a row a broker that ended early is restarted without a pause."""
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
-HEALTHY_SECONDS = 10.0
-"""A broker that served for so long did not end early."""
 _READY = re.compile(rb"is ready: broker \d+ on ([^\n]*), data in ")
 _METRICS = re.compile(rb"; metrics at (\S+?),?(?:;|\s|$)")
 
@@ -101,25 +98,6 @@ def _shifted(listeners: tuple[Listener, ...], by: int) -> str:
 
 
 @dataclass(slots=True)
-class BrokerRestarts:
-    """How long to wait before a broker that ended is started again.
-
-    Not at all at first, since until then its partitions lack a replica; with pauses that grow, once it keeps ending early.
-    """
-
-    _early_ends: int = 0
-
-    def pause_after(self, served: float) -> float:
-        """Seconds, for a broker that ended after it had served for `served` seconds."""
-        if served >= HEALTHY_SECONDS:
-            self._early_ends = 0
-            return 0.0
-        self._early_ends += 1
-        excess = self._early_ends - STARTS_AT_ONCE
-        return min(FIRST_PAUSE * 2.0 ** (excess - 1), LONGEST_PAUSE) if excess > 0 else 0.0
-
-
-@dataclass(slots=True)
 class _Child:
     broker_id: int
     arguments: list[str]
@@ -130,11 +108,19 @@ class _Child:
 
 
 class Supervisor:
-    def __init__(self, command: BrokerCommand, config: BrokerConfig, count: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        command: BrokerCommand,
+        config: BrokerConfig,
+        count: int,
+        clock: Clock,
+        companions: Sequence[Companion] = (),
+    ) -> None:
         self._command = command
         self._config = config
         self._count = count
         self._clock = clock
+        self._companions = Companions(companions, clock)
         self._children: list[_Child] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -186,8 +172,10 @@ class Supervisor:
                     f"{exposure(self._config)}",
                     flush=True,
                 )
+                self._companions.start([child.address for child in self._children])
                 await stopped
         finally:
+            await self._companions.stop()
             ready.cancel()
             stopped.cancel()
 
@@ -210,7 +198,7 @@ class Supervisor:
 
     async def _keep(self, child: _Child) -> None:
         """Run a broker, again and again until the supervisor stops."""
-        restarts = BrokerRestarts()
+        restarts = Restarts()
         while True:
             code, served = await self._run_once(child)
             if self._stopping:
@@ -264,12 +252,18 @@ class Supervisor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def supervise(command: BrokerCommand, config: BrokerConfig, count: int, signals: StopSignals) -> int:
+def supervise(
+    command: BrokerCommand,
+    config: BrokerConfig,
+    count: int,
+    signals: StopSignals,
+    companions: Sequence[Companion] = (),
+) -> int:
     """Run `count` brokers until SIGTERM or SIGINT; the process's exit code."""
     log_to_stderr()
 
     async def main() -> None:
-        await Supervisor(command, config, count, SystemClock()).run(signals.event())
+        await Supervisor(command, config, count, SystemClock(), companions).run(signals.event())
         log.info("all %d brokers have stopped; everything written is on disk", count)
 
     try:

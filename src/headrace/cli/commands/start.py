@@ -6,7 +6,7 @@ for help, a mistake) is left to `up`, which declares the options and explains th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -14,11 +14,13 @@ from headrace.cli.failure import Exit, Failure, Misuse
 from headrace.cli.parsing import properties
 
 if TYPE_CHECKING:
+    from headrace.server.companions import Companion
     from headrace.server.stop_signals import StopSignals
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = "data"
 DEFAULT_METRICS = "127.0.0.1:9464"
+DEFAULT_REGISTRY = "127.0.0.1:8081"
 
 
 class StartOptions(TypedDict, total=False):
@@ -35,6 +37,7 @@ class StartOptions(TypedDict, total=False):
     rack: str | None
     temp: bool
     metrics: str | None
+    registry: str | None
 
 
 def read_plain(arguments: Iterable[str]) -> StartOptions | None:
@@ -54,11 +57,12 @@ def read_plain(arguments: Iterable[str]) -> StartOptions | None:
 
 
 def with_default_values(arguments: Iterable[str]) -> list[str]:
-    """`--metrics` alone stands for its default address."""
+    """`--metrics` and `--registry` alone stand for their default addresses."""
     given = list(arguments)
+    defaults = {"--metrics": DEFAULT_METRICS, "--registry": DEFAULT_REGISTRY}
     return [
-        f"--metrics={DEFAULT_METRICS}"
-        if argument == "--metrics" and (not following or following[0].startswith("-"))
+        f"{argument}={defaults[argument]}"
+        if argument in defaults and (not following or following[0].startswith("-"))
         else argument
         for argument, following in ((each, given[place + 1 : place + 2]) for place, each in enumerate(given))
     ]
@@ -81,6 +85,8 @@ def _take(options: StartOptions, name: str, value: str) -> bool:
             options["brokers"] = int(value)
         case "--metrics":
             options["metrics"] = value
+        case "--registry":
+            options["registry"] = value
         case "--zookeeper":
             options["zookeeper"] = value
         case "--id" if value.isascii() and value.isdigit():
@@ -103,6 +109,7 @@ def start(options: StartOptions) -> int:
         )
     overrides = properties.from_arguments(options.get("settings") or (), "--set")
     flags = _flags(options)
+    companions = _companions(options)
     from headrace.server.stop_signals import StopSignals
 
     with StopSignals() as signals:
@@ -111,8 +118,19 @@ def start(options: StartOptions) -> int:
 
             with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
                 flags["log.dirs"] = directory
-                return _run(options.get("config"), {**flags, **overrides}, brokers, signals)
-        return _run(options.get("config"), {**flags, **overrides}, brokers, signals)
+                return _run(options.get("config"), {**flags, **overrides}, brokers, signals, companions)
+        return _run(options.get("config"), {**flags, **overrides}, brokers, signals, companions)
+
+
+def _companions(options: StartOptions) -> list[Companion]:
+    """What runs beside the brokers."""
+    registry = options.get("registry")
+    if registry is None:
+        return []
+    from headrace.server.companions import Companion
+
+    address = _bare_address(registry, "--registry", DEFAULT_REGISTRY)
+    return [Companion("the schema registry", ("registry", "--listen", address))]
 
 
 def _flags(options: StartOptions) -> dict[str, str]:
@@ -123,7 +141,7 @@ def _flags(options: StartOptions) -> dict[str, str]:
     if (advertise := options.get("advertise")) is not None:
         flags["advertised.listeners"] = _address(advertise, "--advertise")
     if (metrics := options.get("metrics")) is not None:
-        flags["headrace.metrics.listener"] = _metrics_address(metrics)
+        flags["headrace.metrics.listener"] = _bare_address(metrics, "--metrics", DEFAULT_METRICS)
     if (data := options.get("data")) is not None:
         flags["log.dirs"] = str(data)
     if (zookeeper := options.get("zookeeper")) is not None:
@@ -144,12 +162,12 @@ def _address(text: str, option: str) -> str:
     return f"{listener}{scheme}{bare}"
 
 
-def _metrics_address(text: str) -> str:
+def _bare_address(text: str, option: str, default: str) -> str:
     """HOST:PORT, or a port alone for the default host."""
-    address = f"{DEFAULT_METRICS.rpartition(':')[0]}:{text}" if text.isdigit() else text
+    address = f"{default.rpartition(':')[0]}:{text}" if text.isdigit() else text
     host, separator, port = address.rpartition(":")
     if "://" in address or not separator or not port.isdigit():
-        raise Misuse(f"--metrics takes HOST:PORT, such as {DEFAULT_METRICS}, not '{text}'.")
+        raise Misuse(f"{option} takes HOST:PORT, such as {default}, not '{text}'.")
     return address if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
 
 
@@ -170,7 +188,13 @@ def _named(address: str, given: Mapping[str, str]) -> str:
     return f"{names[0]}://{address}"
 
 
-def _run(file: Path | None, overrides: dict[str, str], brokers: int | None, signals: StopSignals) -> int:
+def _run(
+    file: Path | None,
+    overrides: dict[str, str],
+    brokers: int | None,
+    signals: StopSignals,
+    companions: Sequence[Companion],
+) -> int:
     import gc
 
     gc.disable()  # Nothing that a start makes is garbage; once it serves, the broker collects again.
@@ -189,11 +213,16 @@ def _run(file: Path | None, overrides: dict[str, str], brokers: int | None, sign
         checked = BrokerConfig.load(given, overrides, places)
     except ConfigError as error:
         raise Failure(str(error), Exit.USAGE) from None
+    if companions and (checked.listeners[0].encrypted or checked.listeners[0].authenticated):
+        raise Misuse(
+            "--registry reaches the brokers through their first listener, without a login: that of this file needs one. Run the "
+            "registry beside them, with its own settings: headrace registry --config FILE."
+        )
     if brokers is not None:
         from headrace.server.supervisor import BrokerCommand, supervise
 
         gc.enable()
-        return supervise(BrokerCommand(file, overrides), checked, brokers, signals)
+        return supervise(BrokerCommand(file, overrides), checked, brokers, signals, companions)
     from headrace.server.run import run
 
-    return run(checked, signals)
+    return run(checked, signals, None, None, companions)

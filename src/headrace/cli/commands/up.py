@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from headrace.cli import options
-from headrace.cli.commands.start import DEFAULT_DATA, DEFAULT_LISTEN, DEFAULT_METRICS, start
+from headrace.cli.commands.start import DEFAULT_DATA, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_REGISTRY, start
 
 app = options.command_app("Start a broker.")
 
@@ -19,7 +19,7 @@ app = options.command_app("Start a broker.")
         "headrace up --listen 0.0.0.0:9092 --advertise broker-1.example.com:9092 --data /var/lib/headrace",
         "headrace up --config server.properties --set log.retention.hours=24",
         "headrace up --temp --listen 127.0.0.1:0",
-        "headrace up --brokers 3 --metrics",
+        "headrace up --brokers 3 --metrics --registry",
         "headrace up --zookeeper zk1:2181,zk2:2181/headrace --id 1 --rack a",
     )
 )
@@ -58,6 +58,12 @@ def up(
             f"[{DEFAULT_METRICS}]",
         ),
     ] = None,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[HOST:PORT]", help=f"Run a schema registry beside the brokers. [{DEFAULT_REGISTRY}]"
+        ),
+    ] = None,
     zookeeper: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT[,…][/CHROOT]", help="Join the cluster whose facts are in ZooKeeper."),
@@ -82,6 +88,7 @@ def up(
             "settings": settings,
             "brokers": brokers,
             "metrics": metrics,
+            "registry": registry,
             "zookeeper": zookeeper,
             "broker_id": broker_id,
             "rack": rack,
