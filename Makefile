@@ -9,7 +9,7 @@ export UV_SYSTEM_CERTS := 1
 
 COMPILED := build/compiled/.venv
 
-.PHONY: help setup servers run test long lint types bench interop faults wheel compiled test-compiled example docs lock clean
+.PHONY: help setup servers run test long lint types bench interop faults simulate wheel compiled test-compiled example docs lock clean
 
 help:
 	@echo "make run      start one broker on 127.0.0.1:9092, data under ./data"
@@ -20,6 +20,7 @@ help:
 	@echo "make docs     the documentation as a site, in build/site"
 	@echo "make bench    Headrace beside Apache Kafka and others (ONLY=<part> for one part)"
 	@echo "make interop  clients and tools of other languages against Headrace"
+	@echo "make simulate a cluster in one process, replayed from a seed (ARGS=\"--seeds 100 --minutes 10\", --help)"
 	@echo "make wheel    the wheel for every platform and the compiled one for this Python, in dist"
 	@echo "make test-compiled  the tests and the faults on the compiled build (docs/compiled.md)"
 	@echo "make faults   a cluster under load, broken on purpose and judged (ARGS=\"--seed 7 --minutes 3 --only kill,partition\")"
@@ -87,6 +88,10 @@ bench: setup
 # ARGS="--seed 7 --minutes 3 --only kill,partition --zookeepers 3" (docs/cluster.md)
 faults: setup
 	@$(BIN)/python -m faults $(ARGS)
+
+# ARGS="--seeds 1000 --minutes 60", ARGS="--replay 7" (docs/reliability.md)
+simulate: setup
+	@$(BIN)/python -m tests.simulation --record $(ARGS)
 
 # Other Pythons: make wheel PYTHONS="3.11 3.12 3.13", versions or paths. mypyc's C files and what was made of them stay in build/mypyc.
 PYTHONS ?= $(BIN)/python

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +23,7 @@ from tools.message_definitions import (
 )
 
 TARGET = Path(__file__).parent.parent / "src/headrace/wire/messages"
+MADE_HERE = "Made by tools/generate_messages.py"
 Orders = dict[str, list[str]]
 """The parameters of constructors, by class."""
 
@@ -169,7 +169,7 @@ def generate(title: str, messages: list[Definition], orders: Orders) -> str:
     used = {"Field"} | bases | {name for name in ("ALWAYS", "ZERO_UUID") if name in text}
     key = messages[0].api_key
     what = f"{title} (API key {key})" if key is not None else title
-    head = f'"""{what}. Made by tools/generate_messages.py: change that."""\n\n'
+    head = f'"""{what}. {MADE_HERE}: change that."""\n\n'
     head += "from __future__ import annotations\n\n"
     if "uuid.UUID" in text:
         head += "import uuid\n\n"
@@ -202,8 +202,9 @@ def main() -> None:
         snake_case(title): generate(title, messages, orders_in(TARGET / f"{snake_case(title)}.py"))
         for title, messages in chosen(read_definitions(version)).items()
     }
-    shutil.rmtree(TARGET, ignore_errors=True)
-    TARGET.mkdir(parents=True)
+    for module in TARGET.glob("*.py"):
+        if MADE_HERE in module.read_text():  # the others are Headrace's own messages
+            module.unlink()
     (TARGET / "__init__.py").write_text(
         '"""One module per API, generated; see `headrace.wire.schema` for how to read them."""\n\n'
         f'KAFKA = "{version}"\n"""The version of Apache Kafka whose definitions these are."""\n'

@@ -9,6 +9,7 @@ from headrace.wire.messages import KAFKA
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parents[1] / "build" / "golden"
 FILE = HERE.parents[2] / "tests" / "wire" / "golden.txt.xz"
+SETTINGS = HERE.parents[2] / "tools" / "kafka_settings.tsv"
 
 
 def written_by_java() -> str:
@@ -27,6 +28,15 @@ def written_by_java() -> str:
             "Golden",
         ]
     )
+
+
+def settings_of_java() -> str:
+    """Every setting of the newest broker on Maven."""
+    need_packages([JAVA, Need("javac", "default-jdk-headless")])
+    BUILD.mkdir(parents=True, exist_ok=True)
+    run(["javac", "-d", str(BUILD), "-cp", need_kafka(), str(HERE / "ServerSettings.java")])
+    said = run(["java", "-cp", f"{BUILD}:{need_kafka()}", "ServerSettings"])
+    return "".join(f"{line}\n" for line in said.splitlines() if "\t" in line)
 
 
 def packed(text: str) -> bytes:

@@ -2,7 +2,7 @@ import java.util.Arrays;
 
 /**
  * Apache Kafka's own Java clients against any broker: records in and out as JSON lines, offset look-ups, admin calls, groups, transactions.
- * Usage: Interop write|read|offsets|admin|group|storm|transactions|isolated|chain|steady BOOTSTRAP …; a failed check ends with one sentence and code 1.
+ * Usage: Interop write|read|offsets|admin|group|share|storm|transactions|isolated|chain|steady BOOTSTRAP …; a failed check ends with one sentence and code 1.
  */
 public final class Interop {
     private Interop() {}
@@ -16,6 +16,7 @@ public final class Interop {
                 case "offsets" -> Offsets.print(args[1], rest[0], rest[1]);
                 case "admin" -> AdminChecks.run(args[1], rest[0]);
                 case "group" -> Groups.consume(args[1], rest[0], rest[1], rest[2], Integer.parseInt(rest[3]));
+                case "share" -> Share.consume(args[1], rest[0], rest[1], rest[2], Integer.parseInt(rest[3]));
                 case "steady" -> Steady.run(args[1], rest[0], Integer.parseInt(rest[1]));
                 case "transactions" -> Transactions.write(args[1], rest[0], Integer.parseInt(rest[1]));
                 case "isolated" -> Transactions.read(args[1], rest[0], rest[1]);

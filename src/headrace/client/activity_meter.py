@@ -146,7 +146,7 @@ class ActivityMeter:
     def _groups(self, seen: Activity, topics: Mapping[str, TopicActivity]) -> dict[str, groups.Description]:
         """The lag of groups, and what they read; returns the groups with their members."""
         described: dict[str, groups.Description] = {}
-        listed = self._told(seen.problems, partial(groups.listings, self._session))
+        listed = self._told(seen.problems, partial(groups.listings, self._session, types=groups.ALL_TYPES))
         for name in sorted(each.group for each in listed or ()):
             try:
                 described[name] = groups.describe(self._session, name)

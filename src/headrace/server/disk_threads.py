@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+NAME = "disk"
+
 
 class DiskThreads(Executor):
     """Belongs to one event loop, whose thread alone submits, resizes and shuts down."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, start: Callable[[int, str], Executor]) -> None:
         self.count = count
-        self._pool = _pool(count)
-        self._retired: list[ThreadPoolExecutor] = []
+        self._start = start
+        self._pool = start(count, NAME)
+        self._retired: list[Executor] = []
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return self._pool.submit(fn, *args, **kwargs)
@@ -24,14 +27,10 @@ class DiskThreads(Executor):
     def resize(self, count: int) -> None:
         """The new threads take work submitted from now on; the old ones finish their work and end."""
         if count != self.count:
-            old, self._pool, self.count = self._pool, _pool(count), count
+            old, self._pool, self.count = self._pool, self._start(count, NAME), count
             old.shutdown(wait=False)
             self._retired.append(old)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         for pool in (*self._retired, self._pool):
             pool.shutdown(wait, cancel_futures=cancel_futures)
-
-
-def _pool(count: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(count, thread_name_prefix="disk")

@@ -69,7 +69,7 @@ def read_identity(logs: LogManager, config: BrokerConfig) -> Identity:
         cluster_id = meta.get("cluster.id") or cluster_id
         directory_id = directory_id or meta.get("directory.id")
         epochs.append(int(meta.get(BROKER_EPOCH, -1)))
-        rebooted = rebooted or meta.get(BOOT_ID) not in (None, _boot_id())
+        rebooted = rebooted or meta.get(BOOT_ID) not in (None, directory.files.boot_id())
     return Identity(
         FIRST_BROKER if broker_id is None else broker_id,
         cluster_id,
@@ -116,7 +116,7 @@ def confirm_identity(logs: LogManager, identity: Identity, cluster_id: str, brok
             "directory.id": meta.get("directory.id", own),
             BROKER_EPOCH: str(broker_epoch),
         }
-        boot_id = _boot_id()
+        boot_id = directory.files.boot_id()
         if boot_id is not None:
             certain[BOOT_ID] = boot_id
         if {name: meta.get(name) for name in certain} != certain:
@@ -133,11 +133,3 @@ def note_registration(logs: LogManager, current_epoch: Callable[[], int]) -> Non
             directory.update_meta(lambda meta: {**meta, BROKER_EPOCH: str(current_epoch())})
         except OSError as error:
             log.warning("the epoch of this broker cannot be kept in %s: %s", directory.path, error)
-
-
-def _boot_id() -> str | None:
-    """An id that changes with every boot of the machine; None where the system has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return None

@@ -42,10 +42,11 @@ from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
 from headrace.server.log.moves import DiskMoves
 from headrace.server.logins import LoginOffers, Logins
+from headrace.server.machine import Machine
 from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
-from headrace.server.net.binding import BindError, bind, bind_metrics
+from headrace.server.net.binding import BindError, bind_metrics
 from headrace.server.net.request_times import RequestStatistics
 from headrace.server.quotas.addresses import AddressRates
 from headrace.server.quotas.client_quotas import ClientQuotas, client_window
@@ -87,6 +88,7 @@ class Node:
         authorizer: Authorizer | None = None,
         dispatcher: Callable[[Engines], Dispatcher] = Dispatcher,
         removes_strays: bool = True,
+        machine: Machine | None = None,
     ) -> None:
         """`removes_strays` is off while topics are adopted: their logs are not in the metadata yet."""
         self.config = config
@@ -95,7 +97,8 @@ class Node:
         self._given_authorizer = authorizer
         self._dispatcher = dispatcher
         self._removes_strays = removes_strays
-        self._disk = DiskThreads(config.integer("num.io.threads"))
+        self._machine = machine or Machine()
+        self._disk = DiskThreads(config.integer("num.io.threads"), self._machine.threads)
         self._undo = contextlib.AsyncExitStack()
         """Ends what was started, newest first. A step that fails does not keep the others from running."""
         self.addresses: dict[str, tuple[str, int]] = {}
@@ -154,6 +157,7 @@ class Node:
             self.clock,
             lambda _, new, __: self.replicas.apply(new),
             self._call_broker,
+            self._machine.open_store,
         )
         undo.push_async_callback(self.cluster.stop)
         confirm_identity(self.logs, identity, self.cluster.image.cluster_id, self.cluster.broker_epoch)
@@ -242,6 +246,7 @@ class Node:
             environment=environment,
             config_for=lambda topic: defaults,
             recovery_threads=config.integer("num.recovery.threads.per.data.dir"),
+            threads=self._machine.threads,
         )
         try:
             logs.open()
@@ -277,7 +282,7 @@ class Node:
         except ConfigError as error:
             log.error("Connections to other brokers stay as they were: %s", error)
         self.logins.configure(config)
-        self._configure_moves(config)
+        self._configure_directories(config)
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
         environment.transaction_verification = config.boolean("transaction.partition.verification.enable")
@@ -285,8 +290,19 @@ class Node:
         made = asyncio.get_running_loop().run_in_executor(self._disk, ConnectionLimits.of, config)
         made.add_done_callback(lambda limits: self._limit_connections(config, limits))
 
-    def _configure_moves(self, config: BrokerConfig) -> None:
+    def _configure_directories(self, config: BrokerConfig) -> None:
         self.moves.limit(config.integer("replica.alter.log.dirs.io.max.bytes.per.second"))
+        for directory in self.logs.directories:
+            directory.cordoned = directory.path in config.cordoned_log_dirs
+        cordoned = all(directory.cordoned for directory in self.logs.directories)
+        if cordoned != self.cluster.registrar.registration.cordoned:
+            self._reporting = asyncio.create_task(self._report_cordoned(cordoned))
+
+    async def _report_cordoned(self, cordoned: bool) -> None:
+        try:
+            await self.cluster.registrar.report_cordoned(cordoned)
+        except StoreError as error:  # The next registration says it.
+            log.info("cannot report to the cluster whether this broker is cordoned: %s", error)
 
     def _limit_connections(self, config: BrokerConfig, made: asyncio.Future[ConnectionLimits]) -> None:
         if made.cancelled() or config is not self.cluster.config:
@@ -343,6 +359,7 @@ class Node:
             self.clock,
             self._disk,
             self.cluster,
+            self.peers,
             auto_topic_creation,
             self.logs,
             self.replicas,
@@ -366,11 +383,11 @@ class Node:
         dispatcher = self._dispatcher(self.engines)
         self.logins = Logins(self.config, offers, self._principals, dispatcher.dispatch, self.clock)
         self._configure_metrics(config)
-        self._configure_moves(config)
+        self._configure_directories(config)
         self.acceptors = Acceptors(
             dispatcher, limits(config), self.admission, self.clock, self._disk, self.requests
         )
-        self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config))
+        self.cleaner = LogCleaner(self.logs, self._disk, cleaner_settings(config), self._machine.compact)
         follow_settings(self.cluster, self.config, self._configure)
         self._background = asyncio.gather(
             self.maintenance.run(), self.cleaner.run(), self.tls.watch(self.clock, self._disk)
@@ -461,7 +478,7 @@ class Node:
             await self._background
 
     def _bind(self) -> list[tuple[Listener, socket.socket]]:
-        sockets = bind(self.config)
+        sockets = self._machine.bind(self.config)
         for listener, bound in sockets:
             host, port = bound.getsockname()[:2]
             self.addresses[listener.name] = (host, port)

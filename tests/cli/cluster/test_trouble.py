@@ -107,6 +107,17 @@ def test_the_protocol_of_a_tls_listener_is_found_out(make_broker, tmp_path) -> N
     assert spoken_at(f"127.0.0.1:1,127.0.0.1:{broker.port}") == (f"127.0.0.1:{broker.port}", "SSL")
 
 
+def test_a_listener_that_wants_a_certificate_says_so(make_broker, tmp_path) -> None:
+    certificates = Certificates(tmp_path / "certificates")
+    broker = make_broker(certificates.listener(ssl_client_auth="required"))
+    address = f"localhost:{broker.port}"
+    assert spoken_at(address) == (address, "SSL")
+    with pytest.raises(
+        Failure, match=f"The broker at {address} wants a client certificate: set ssl.keystore.location"
+    ):
+        Cluster(address, {"security.protocol": "SSL", "ssl.ca.location": str(certificates.ca)}, Names())
+
+
 def test_an_unreadable_file_is_named() -> None:
     with pytest.raises(
         Failure, match=r"ssl\.ca\.location=/no/such\.pem: the file cannot be read: No such file"

@@ -46,6 +46,7 @@ def test_kafkas_tool_describes_and_switches(headrace):
         "Feature: delegation.token.version",
         "Feature: group.version",
         "Feature: mirror.version",
+        "Feature: share.version",
         "Feature: transaction.version",
     ]
     assert (

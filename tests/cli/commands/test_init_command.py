@@ -65,7 +65,11 @@ def test_the_administrator_logs_in_to_the_cluster_that_was_made(tmp_path):
             assert log_in(client, "SCRAM-SHA-512", user="broker", password=password).error_code == 0
         with WireClient(secured) as client:
             assert log_in(client, "SCRAM-SHA-512", user="alice", password="other").error_code != 0
-        assert broker.run(features) == {"delegation.token.version": 1, "mirror.version": 1}
+        assert broker.run(features) == {
+            "delegation.token.version": 1,
+            "mirror.version": 1,
+            "share.version": 2,
+        }
 
 
 async def features(node):

@@ -14,6 +14,14 @@ def test_a_plan_survives_its_file(tmp_path):
     assert assignment_file.read(file) == {("t", 0): [1, 2], ("t", 1): [2, 3]}
 
 
+def test_directories_are_kept_apart(tmp_path):
+    file = tmp_path / "plan.json"
+    directories = {("t", 0, 2): "/disk2"}
+    file.write_text(assignment_file.text({("t", 0): [1, 2], ("t", 1): [2]}, directories))
+    assert assignment_file.read(file) == {("t", 0): [1, 2], ("t", 1): [2]}
+    assert assignment_file.read_directories(file) == directories
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -24,8 +32,8 @@ def test_a_plan_survives_its_file(tmp_path):
         ('{"partitions": [{"topic": "t", "partition": 0, "replicas": []}]}', "replica list cannot be empty"),
         ('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}', "duplicate entries"),
         (
-            '{"partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/d"]}]}',
-            "log directories",
+            '{"partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/d", "/e"]}]}',
+            "needs a directory",
         ),
         ('{"version": 2, "partitions": []}', "Not supported version"),
     ],

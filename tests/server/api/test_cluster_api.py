@@ -26,6 +26,12 @@ from headrace.wire.messages.create_topics import (
 )
 from headrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from headrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from headrace.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    TopicData,
+)
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from headrace.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -254,3 +260,24 @@ def test_a_client_that_reached_another_broker_or_cluster_is_told_to_start_over(w
     assert code(known, 1) == code("another", 2) == ErrorCode.REBOOTSTRAP_REQUIRED
     assert code(known, -1) == code(None, 2) == ErrorCode.INVALID_REQUEST
     assert code(known, 1, 4) == ErrorCode.NONE, "version 4 does not say whom it means"
+
+
+def test_what_plays_the_quorum_is_described_by_any_broker(wires, elsewhere):
+    def ask(wire, topic="__cluster_metadata"):
+        return wire.ask(
+            DescribeQuorumRequest([TopicData(topic, [PartitionData(0)])]), 2, DescribeQuorumResponse
+        )
+
+    controller = wires[1].ask(DescribeClusterRequest(), 1, DescribeClusterResponse).controller_id
+    for wire in (elsewhere, wires[controller]):
+        reply = ask(wire)
+        (quorum,) = reply.topics[0].partitions
+        assert (reply.error_code, quorum.error_code, quorum.leader_id) == (0, 0, controller)
+        assert quorum.leader_epoch > 0
+        assert {each.replica_id: each.log_end_offset for each in quorum.current_voters} == dict.fromkeys(
+            (1, 2, 3), quorum.high_watermark
+        )
+        assert quorum.observers == []
+        assert {node.node_id for node in reply.nodes} == {1, 2, 3}
+    (other,) = ask(elsewhere, "orders").topics[0].partitions
+    assert other.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -72,6 +72,7 @@ from headrace.wire.messages.describe_cluster import DescribeClusterRequest, Desc
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest
 from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from headrace.wire.messages.describe_mirrors import DescribeMirrorsRequest
+from headrace.wire.messages.describe_quorum import DescribeQuorumRequest
 from headrace.wire.messages.describe_transactions import DescribeTransactionsRequest
 from headrace.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
@@ -285,6 +286,7 @@ ROWS = [
     Row(CHANGE, ON_CLUSTER, "responses", 1, change(16, "s")),
     Row(CHANGE, ON_CLUSTER, "responses", 2, replace(16, "s")),
     Row(DESCRIBE, ON_CLUSTER, "", 4, lambda t: DescribeLogDirsRequest()),
+    Row(DESCRIBE, ON_CLUSTER, "", 2, lambda t: DescribeQuorumRequest()),
     Row(
         ALTER,
         ON_CLUSTER,

@@ -110,3 +110,13 @@ def test_fenced_and_stopping_brokers_get_nothing(broker: Callable[..., Broker]) 
     assert place(alive, Load(MetadataImage()), 2, 1) == [(1,), (1,)]
     with pytest.raises(KafkaError, match="fenced or in controlled shutdown"):
         place(alive[1:], Load(MetadataImage()), 1, 1)
+
+
+def test_a_cordoned_broker_gets_no_replicas():
+    brokers = brokers_in([None] * 3)  # 0, 1 and 2
+    placed = place(brokers, Load(MetadataImage()), 6, 2, cordoned={2})
+    assert all(2 not in replicas for replicas in placed)
+    with pytest.raises(KafkaError, match=r"only 2 broker.* not cordoned; 1 have"):
+        place(brokers, Load(MetadataImage()), 1, 3, cordoned={2})
+    with pytest.raises(KafkaError, match="all their log directories cordoned"):
+        place(brokers, Load(MetadataImage()), 1, 1, cordoned={0, 1, 2})

@@ -13,7 +13,7 @@ from headrace.client.record import TopicPartition
 from headrace.client.scan import scan
 from headrace.server.log.futures import FINISHED
 from headrace.testing.broker import BrokerThread
-from headrace.testing.topics import create_topic
+from headrace.testing.topics import create_topic, unique_name
 from headrace.testing.wire import WireClient
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages import delete_records as dr
@@ -74,8 +74,11 @@ class Moving:
         return next(path for path in self.paths if path != self.here)
 
     def limit(self, rate: int | None) -> None:
-        operation, value = (1, None) if rate is None else (0, str(rate))
-        resource = AlterConfigsResource(4, "", [AlterableConfig(THROTTLE, operation, value)])
+        self.set(THROTTLE, rate, "")
+
+    def set(self, name: str, value: object, broker: str = "1") -> None:
+        operation, text = (1, None) if value is None else (0, str(value))
+        resource = AlterConfigsResource(4, broker, [AlterableConfig(name, operation, text)])
         (answer,) = self.call(IncrementalAlterConfigsRequest([resource]), 1).responses
         assert answer.error_code == 0
 
@@ -239,3 +242,37 @@ def test_a_copy_with_more_than_its_log_is_cut_where_they_agree(moving):
     moving.limit(None)
     until(lambda: moving.arrived(target))
     assert moving.read() == list(range(kept + 100))
+
+
+def test_a_cordoned_directory_takes_no_new_replicas_and_keeps_those_it_has(moving):
+    cordoned, other = moving.here, moving.elsewhere
+
+    def shown():
+        results = moving.call(DescribeLogDirsRequest(None), 5).results
+        return {result.log_dir: result.is_cordoned for result in results}
+
+    moving.set("cordoned.log.dirs", cordoned)
+    until(lambda: shown() == {cordoned: True, other: False})
+    for number in range(3):
+        create_topic(moving.broker.bootstrap, f"new-{number}")
+    assert {name for name in os.listdir(other) if name.startswith("new-")} == {
+        "new-0-0",
+        "new-1-0",
+        "new-2-0",
+    }
+    assert moving.move(cordoned, "new-0") is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    moving.write(10)
+    assert moving.read() == list(range(10))
+    moving.set("cordoned.log.dirs", "*")
+    until(lambda: shown() == {cordoned: True, other: True})
+
+    def refused() -> str:
+        try:
+            create_topic(moving.broker.bootstrap, unique_name())
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    until(lambda: "all their log directories cordoned" in refused())
+    moving.set("cordoned.log.dirs", None)
+    until(lambda: not refused())

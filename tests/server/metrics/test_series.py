@@ -83,7 +83,9 @@ def test_every_request_is_counted_once_in_every_phase(broker):
     name = "headrace_request_duration_seconds"
     assert found.one(f"{name}_bucket", request="Produce", le="+Inf") == 40
     waited = found.one(f"{REQUESTS}remotetimems_sum", request="FetchConsumer")
-    assert waited > 25, "of the 50 ms that it asked for; on a busy machine some have passed when it begins to wait"
+    assert waited > 25, (
+        "of the 50 ms that it asked for; on a busy machine some have passed when it begins to wait"
+    )
     total = found.one(f"{REQUESTS}totaltimems_sum", request="FetchConsumer")
     assert total >= waited
     quantiles = [

@@ -14,6 +14,9 @@ from headrace.wire.messages.metadata import MetadataRequest
 
 _PATIENCE = 2.0
 
+CERTIFICATE_WANTED = "alert certificate required"
+"""What OpenSSL says when a broker ends a connection for want of a client certificate (TLS 1.3)."""
+
 
 def spoken_at(servers: str) -> tuple[str, str] | None:
     """The first address of HOST:PORT,… where something listens, and the value of security.protocol that fits it; None where nothing
@@ -22,7 +25,9 @@ def spoken_at(servers: str) -> tuple[str, str] | None:
         for protocol in ("PLAINTEXT", "SSL"):
             try:
                 connection = Connection(host, port, _settings(protocol))
-            except (KafkaError, BrokerUnavailable):
+            except (KafkaError, BrokerUnavailable) as error:
+                if CERTIFICATE_WANTED in str(error):
+                    return f"{host}:{port}", protocol
                 continue
             with connection:
                 return f"{host}:{port}", protocol if _serves(connection) else f"SASL_{protocol}"

@@ -118,9 +118,17 @@ class Trouble:
         return f"No broker answers at {self._bootstrap}{cause}; check {self._names.servers} and the broker."
 
     def _mismatch(self) -> str | None:
-        """What to set, if the brokers speak another security protocol than the client."""
-        from headrace.cli.cluster.probe import spoken_at  # only a command that fails needs it
+        """What to set, if the brokers speak another security protocol than the client, or want a certificate."""
+        from headrace.cli.cluster.probe import (  # only a command that fails needs them
+            CERTIFICATE_WANTED,
+            spoken_at,
+        )
 
+        if CERTIFICATE_WANTED in self._reason:
+            return (
+                f"The broker at {self._address} wants a client certificate: set ssl.keystore.location to one that it trusts, in "
+                f"{self._names.client}."
+            )
         found = spoken_at(self._bootstrap)
         if found is None or found[1] == self._protocol:
             return None

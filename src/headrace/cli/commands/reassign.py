@@ -15,9 +15,13 @@ from headrace.cli.view import output
 
 if TYPE_CHECKING:
     from headrace.cli.cluster.connection import Cluster
+    from headrace.client.administration.log_dirs import DirectoryMove
     from headrace.client.administration.names import Partition
     from headrace.client.administration.placement import Assignment
     from headrace.client.administration.reassignments import Move, Progress
+
+_DIRECTORIES_SECONDS = 30.0
+"""How long replicas that are only being made may take until they can be moved between directories."""
 
 app = options.command_app("Move partitions to other brokers: plan, execute, status, cancel.")
 
@@ -133,14 +137,16 @@ def execute(
     """Start the moves of a plan. Shows them; --execute starts them.
 
     The partitions serve on while their new replicas copy; the old replicas are let go when the new ones are in sync. With
-    --additional the same plan changes the throttle of moves under way.
+    --additional the same plan changes the throttle of moves under way. "log_dirs" in the plan moves replicas between the data
+    directories of a broker: a directory for each replica, or "any".
     """
     from headrace.cli.cluster.connection import connect
     from headrace.cli.parsing import assignment_file
-    from headrace.client.administration import reassignments, throttles
+    from headrace.client.administration import log_dirs, reassignments, throttles
     from headrace.client.administration.topics import partition_states
 
     target = assignment_file.read(plan)
+    directories = assignment_file.read_directories(plan)
     cluster = connect(bootstrap, command_config)
     before = {p.key: p.replicas for p in cluster.call(partition_states, target)}
     moving = cluster.call(reassignments.moves)
@@ -154,8 +160,20 @@ def execute(
     if execute:
         if throttle is not None:
             cluster.call(throttles.throttle, throttles.traffic(moving, target, before), throttle)
+            cluster.call(throttles.throttle_directories, {place[2] for place in directories}, throttle)
         _fail_on(cluster.call(reassignments.start, target))
+        for (topic, number, broker), refused in cluster.call(
+            log_dirs.begin_moves, directories, _DIRECTORIES_SECONDS, lambda *_: None
+        ).items():
+            raise Failure(f"{topic}-{number} on broker {broker} cannot go to its directory: {refused}")
     _show_change(target, before, executed=execute, json=json)
+    if directories and not json:
+        here = cluster.call(log_dirs.found, directories)
+        rows = [
+            (topic, number, broker, here[topic, number, broker][0] or "-", path)
+            for (topic, number, broker), path in sorted(directories.items())
+        ]
+        output.table(("TOPIC", "PARTITION", "BROKER", "FROM DIRECTORY", "TO DIRECTORY"), rows)
     if execute and wait:
         began = time.monotonic()
         _wait(cluster, shown=not json)
@@ -184,16 +202,28 @@ def status(
     With --wait the throttle of the moves is taken off when they are done.
     """
     from headrace.cli.cluster.connection import connect
-    from headrace.client.administration import reassignments
+    from headrace.client.administration import log_dirs, reassignments
 
     cluster = connect(bootstrap, command_config)
     if wait:
         _wait(cluster, shown=not json)
     moving = cluster.call(reassignments.moves)
     progress = cluster.call(reassignments.progress, moving)
+    between = cluster.call(log_dirs.moves)
     if json:
-        output.json_document([_as_json(move, progress[key]) for key, move in moving.items()])
+        found = [_as_json(move, progress[key]) for key, move in moving.items()]
+        output.json_document([*found, *map(_directory_as_json, between)])
         return
+    if between:
+        output.table(
+            ("TOPIC", "PARTITION", "BROKER", "TO DIRECTORY", "COPIED"),
+            [
+                (*each.place, each.target, f"{output.size(each.copied)} of {output.size(each.total)}")
+                for each in between
+            ],
+        )
+        if not moving:
+            return
     if not moving:
         output.note("No partition is on the move.")
         return
@@ -348,7 +378,7 @@ def _show_change(
 def _wait(cluster: Cluster, *, shown: bool) -> None:
     """A bar of the bytes that have arrived, until nothing moves any more."""
     from headrace.cli.view.progress import Progress
-    from headrace.client.administration import reassignments, throttles
+    from headrace.client.administration import log_dirs, reassignments, throttles
 
     moving = cluster.call(reassignments.moves)
     everything = cluster.call(reassignments.progress, moving)
@@ -364,6 +394,8 @@ def _wait(cluster: Cluster, *, shown: bool) -> None:
             time.sleep(0.25)
             moving = cluster.call(reassignments.moves)
         bar.advance(left - arrived)
+    while cluster.call(log_dirs.moves):
+        time.sleep(0.25)
     cluster.call(throttles.clear)
 
 
@@ -376,6 +408,18 @@ def _as_json(move: Move, progress: Progress) -> dict[str, Any]:
         "removing": move.removing,
         "copied": progress.copied,
         "total": progress.total,
+    }
+
+
+def _directory_as_json(move: DirectoryMove) -> dict[str, Any]:
+    topic, number, broker = move.place
+    return {
+        "topic": topic,
+        "partition": number,
+        "broker": broker,
+        "directory": move.target,
+        "copied": move.copied,
+        "total": move.total,
     }
 
 

@@ -25,6 +25,7 @@ TOOLS = {
     "consumer-groups": Tool("consumer_groups", "List, describe, reset and delete consumer groups."),
     "share-groups": Tool("share_groups", "List, describe, reset and delete share groups."),
     "console-share-consumer": Tool("console_share_consumer", "Print records as a member of a share group."),
+    "groups": Tool("groups", "List groups of all types."),
     "transactions": Tool("transactions", "List, describe and abort transactions; find hanging ones."),
     "features": Tool("features", "Describe, upgrade and downgrade feature levels."),
     "acls": Tool("acls", "Add, list and remove ACLs."),
@@ -36,12 +37,22 @@ TOOLS = {
     "producer-perf-test": Tool("producer_perf_test", "Measure producing."),
     "consumer-perf-test": Tool("consumer_perf_test", "Measure consuming."),
     "e2e-latency": Tool("e2e_latency", "Measure the time from producing a record to consuming it."),
+    "verifiable-producer": Tool(
+        "verifiable_producer", "Produce growing numbers and print every answer as JSON."
+    ),
+    "verifiable-consumer": Tool(
+        "verifiable_consumer", "Consume, and print what happens to the consumer as JSON."
+    ),
     "dump-log": Tool("dump_log", "Print what is in segment, index and snapshot files."),
     "log-dirs": Tool("log_dirs", "Show what is in the brokers' log directories."),
     "reassign-partitions": Tool("reassign_partitions", "Move partitions to other brokers."),
     "leader-election": Tool("leader_election", "Elect preferred leaders, or any live replica."),
     "cluster": Tool("cluster", "The cluster's id and endpoints; forget a broker."),
     "broker-api-versions": Tool("broker_api_versions", "Show the versions of each API that brokers offer."),
+    "storage": Tool("storage", "Make a random id; show what is in a broker's data directories."),
+    "server-start": Tool("server_start", "Start a broker with the settings of a file."),
+    "server-stop": Tool("server_stop", "Stop the broker of this machine that listens at an address."),
+    "run-class": Tool("run_class", "Say which tool has the place of a Java class."),
 }
 
 

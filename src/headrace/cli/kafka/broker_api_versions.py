@@ -10,6 +10,7 @@ from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
+    from headrace.cli.cluster.connection import Cluster
     from headrace.wire.schema import Request
 
 
@@ -20,18 +21,23 @@ def run(arguments: list[str]) -> int:
     options = parser.parse(arguments)
     try:
         from headrace.cli.cluster.connection import connect
-        from headrace.client.administration.session import Session
 
         cluster = connect(options.bootstrap_server, options.command_config)
-        for node in cluster.nodes:
-            rack = node.rack or "null"
-            versions = cluster.call(Session.offers, node.id).versions
-            lines = ",\n".join(f"\t{_line(key, span)}" for key, span in sorted(versions.items()))
-            print(f"{node.host}:{node.port} (id: {node.id} rack: {rack} isFenced: false) -> (\n{lines}\n)")
+        show(cluster)
     except Failure as failure:
         print(failure.sentence, file=sys.stderr)
         return Exit.FAILED
     return Exit.OK
+
+
+def show(cluster: Cluster) -> None:
+    from headrace.client.administration.session import Session
+
+    for node in cluster.nodes:
+        rack = node.rack or "null"
+        versions = cluster.call(Session.offers, node.id).versions
+        lines = ",\n".join(f"\t{_line(key, span)}" for key, span in sorted(versions.items()))
+        print(f"{node.host}:{node.port} (id: {node.id} rack: {rack} isFenced: false) -> (\n{lines}\n)")
 
 
 def _line(key: int, offered: tuple[int, int]) -> str:

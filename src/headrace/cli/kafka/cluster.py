@@ -11,11 +11,13 @@ from headrace.cli.kafka.arguments import KafkaParser
 if TYPE_CHECKING:
     from headrace.cli.cluster.connection import Cluster
 
-_ACTIONS = ("cluster-id", "unregister", "list-endpoints")
+_ACTIONS = ("cluster-id", "unregister", "list-endpoints", "api-versions")
 
 
 def run(arguments: list[str]) -> int:
-    parser = KafkaParser("cluster", "The Kafka cluster tool: cluster-id, unregister --id N, list-endpoints.")
+    parser = KafkaParser(
+        "cluster", "The Kafka cluster tool: cluster-id, unregister --id N, list-endpoints, api-versions."
+    )
     parser.add_argument("action", choices=_ACTIONS, help="What to do.")
     parser.bootstrap()
     parser.command_config("--config", "-c")
@@ -32,6 +34,10 @@ def run(arguments: list[str]) -> int:
             _unregister(cluster, options.id)
         elif options.action == "cluster-id":
             _cluster_id(cluster)
+        elif options.action == "api-versions":
+            from headrace.cli.kafka import broker_api_versions
+
+            broker_api_versions.show(cluster)
         else:
             _endpoints(cluster, options.include_fenced_brokers)
     except Failure as failure:

@@ -13,6 +13,7 @@ from headrace.cli.kafka.arguments import KafkaParser
 
 if TYPE_CHECKING:
     from headrace.cli.cluster.connection import Cluster
+    from headrace.client.administration.log_dirs import Place
     from headrace.client.administration.names import Partition
     from headrace.client.administration.placement import Assignment
 
@@ -67,12 +68,19 @@ def _parser() -> KafkaParser:
         "--additional", help="With --execute: although other moves are under way; changes throttles too."
     )
     parser.switch("--preserve-throttles", help="With --verify and --cancel: leave throttles as they are.")
-    parser.obsolete(
-        {
-            "--replica-alter-log-dirs-throttle": "is ignored: replicas do not move between directories here.",
-            "--timeout": "is ignored: it is for moves between directories, which are not offered here.",
-        },
-        takes_value=True,
+    parser.flag(
+        "--replica-alter-log-dirs-throttle",
+        type=int,
+        default=-1,
+        metavar="BYTES",
+        help="Bytes per second between the log directories of a broker.",
+    )
+    parser.flag(
+        "--timeout",
+        type=int,
+        default=10_000,
+        metavar="MS",
+        help="With --execute: how long to wait until every move between log directories has begun.",
     )
     return parser
 
@@ -115,10 +123,11 @@ def _generate(cluster: Cluster, options: Namespace) -> None:
 
 def _execute(cluster: Cluster, options: Namespace) -> None:
     from headrace.cli.parsing import assignment_file
-    from headrace.client.administration import reassignments, throttles
+    from headrace.client.administration import log_dirs, reassignments, throttles
     from headrace.client.administration.topics import partition_states
 
     proposed = assignment_file.read(options.reassignment_json_file)
+    directories = assignment_file.read_directories(options.reassignment_json_file)
     moving = cluster.call(reassignments.moves)
     if moving and not options.additional:
         raise Failure(
@@ -131,25 +140,41 @@ def _execute(cluster: Cluster, options: Namespace) -> None:
         if broker not in live:
             raise Failure(f"Unknown broker id {broker}")
     current = {p.key: p.replicas for p in cluster.call(partition_states, proposed)}
-    print(f"Current partition replica assignment\n\n{assignment_file.text(current)}\n")
+    known = {place: here for place, (here, _) in cluster.call(log_dirs.found, directories).items() if here}
+    print(f"Current partition replica assignment\n\n{assignment_file.text(current, known)}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
-    if options.throttle >= 0:
+    if options.throttle >= 0 or options.replica_alter_log_dirs_throttle >= 0:
         print(
             "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle "
             "is removed."
         )
+    if options.throttle >= 0:
         cluster.call(throttles.throttle, throttles.traffic(moving, proposed, current), options.throttle)
         print(f"The inter-broker throttle limit was set to {options.throttle} B/s")
+    if options.replica_alter_log_dirs_throttle >= 0:
+        rate = options.replica_alter_log_dirs_throttle
+        cluster.call(throttles.throttle_directories, {place[2] for place in directories}, rate)
+        print(f"The replica-alter-dir throttle limit was set to {rate} B/s")
     refusals = cluster.call(reassignments.start, proposed)
     if refusals:
         lines = [f"{_name(key)}: {refused}" for key, refused in sorted(refusals.items())]
         raise Failure("Error reassigning partition(s):\n" + "\n".join(lines))
     print(f"Successfully started partition reassignment{_s(proposed)} for {_names(proposed)}")
+    left = cluster.call(
+        log_dirs.begin_moves,
+        directories,
+        options.timeout / 1000,
+        lambda place, path: print(
+            f"Successfully started moving log directory to {path} for replica {place[0]}-{place[1]} with broker {place[2]}"
+        ),
+    )
+    for (topic, number, broker), refused in left.items():
+        raise Failure(f"Failed to alter dir for {topic}-{number}-{broker}: {refused}")
 
 
 def _verify(cluster: Cluster, options: Namespace) -> None:
     from headrace.cli.parsing import assignment_file
-    from headrace.client.administration import reassignments
+    from headrace.client.administration import log_dirs, reassignments
     from headrace.client.administration.topics import partition_states
 
     target = assignment_file.read(options.reassignment_json_file)
@@ -167,9 +192,33 @@ def _verify(cluster: Cluster, options: Namespace) -> None:
                 f"There is no active reassignment of partition {_name(key)}, but replica set is "
                 f"{_ids(now[key])} rather than {_ids(replicas)}."
             )
+    between = assignment_file.read_directories(options.reassignment_json_file)
+    still = False
+    for place, (here, coming) in sorted(cluster.call(log_dirs.found, between).items()):
+        if here != between[place] and coming == between[place]:
+            still = True
+        print(_directory_state(place, between[place], here, coming))
     print()
-    if not moving and not options.preserve_throttles:
+    if not moving and not still and not options.preserve_throttles:
         _clear_throttles(cluster, target)
+
+
+def _directory_state(place: Place, wanted: str, here: str | None, coming: str | None) -> str:
+    topic, number, broker = place
+    if here == wanted:
+        return f"Reassignment of replica {topic}-{number}-{broker} completed successfully."
+    if coming == wanted:
+        return f"Reassignment of replica {topic}-{number}-{broker} is still in progress."
+    if coming is not None:
+        return f"Partition {topic}-{number} on broker {broker} is being moved to log dir {coming} instead of {wanted}."
+    if here is None:
+        return (
+            f"Partition {topic}-{number} is not found in any live log dir on broker {broker}. There is likely an offline log "
+            "directory on the broker."
+        )
+    return (
+        f"Partition {topic}-{number} on broker {broker} is not being moved from log dir {here} to {wanted}."
+    )
 
 
 def _cancel(cluster: Cluster, options: Namespace) -> None:

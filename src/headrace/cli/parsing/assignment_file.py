@@ -12,10 +12,16 @@ from headrace.cli.failure import Failure
 Partition = tuple[str, int]
 Assignment = dict[Partition, list[int]]
 
+ANY = "any"
+"""In place of a directory: wherever the broker likes."""
+
 _FORM = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}'
 
 
-def as_json(assignment: Mapping[Partition, Sequence[int]]) -> dict[str, Any]:
+def as_json(
+    assignment: Mapping[Partition, Sequence[int]],
+    directories: Mapping[tuple[str, int, int], str] | None = None,
+) -> dict[str, Any]:
     return {
         "version": 1,
         "partitions": [
@@ -23,15 +29,18 @@ def as_json(assignment: Mapping[Partition, Sequence[int]]) -> dict[str, Any]:
                 "topic": topic,
                 "partition": partition,
                 "replicas": list(replicas),
-                "log_dirs": ["any"] * len(replicas),
+                "log_dirs": [(directories or {}).get((topic, partition, broker), ANY) for broker in replicas],
             }
             for (topic, partition), replicas in sorted(assignment.items())
         ],
     }
 
 
-def text(assignment: Mapping[Partition, Sequence[int]]) -> str:
-    return json.dumps(as_json(assignment), ensure_ascii=False, separators=(",", ":"))
+def text(
+    assignment: Mapping[Partition, Sequence[int]],
+    directories: Mapping[tuple[str, int, int], str] | None = None,
+) -> str:
+    return json.dumps(as_json(assignment, directories), ensure_ascii=False, separators=(",", ":"))
 
 
 def read(path: Path) -> Assignment:
@@ -54,15 +63,23 @@ def read(path: Path) -> Assignment:
             raise Failure(
                 f"Partition replica lists may not contain duplicate entries: {name} in {path} does."
             )
-        if any(directory != "any" for directory in entry.get("log_dirs") or ()):
-            raise Failure(
-                f"{name} in {path} names log directories; moving replicas between directories is not supported. "
-                'Leave "log_dirs" out, or write "any".'
-            )
+        directories = entry.get("log_dirs") or [ANY] * len(replicas)
+        if len(directories) != len(replicas) or not all(isinstance(each, str) for each in directories):
+            raise Failure(f'"log_dirs" of {name} in {path} needs a directory, or "any", for each replica.')
         found[partition] = replicas
     if not found:
         raise Failure(f"Partition reassignment list cannot be empty; {path} looks like {_FORM}.")
     return found
+
+
+def read_directories(path: Path) -> dict[tuple[str, int, int], str]:
+    """Where the file wants replicas (topic, partition, broker) to be; to be asked after `read`."""
+    return {
+        (str(entry["topic"]), int(entry["partition"]), int(broker)): directory
+        for entry in _entries(path, "partitions")
+        for broker, directory in zip(entry["replicas"], entry.get("log_dirs") or (), strict=False)
+        if directory != ANY
+    }
 
 
 def read_topics(path: Path) -> list[str]:

@@ -31,6 +31,7 @@ class Listing:
     group: str
     type: str  # Classic, Consumer or Share
     state: str
+    protocol: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +60,34 @@ class Description:
     """It only commits offsets: its consumers assign partitions to themselves and never join."""
 
 
-def listings(session: Session, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[Listing]:
-    """Sorted by name. Share groups only where `types` names them: they commit no offsets."""
+def everything(session: Session, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[Listing]:
+    """Groups of every type, sorted by name."""
     found = []
     for node in session.nodes:
         answer = session.call(ListGroupsRequest(list(states), list(types)), node.id)
         check(answer.error_code)
-        for group in answer.groups:
-            # A group without a protocol type only commits offsets; other types are no consumers.
-            kind = group.group_type.capitalize() or "Classic"
-            if group.protocol_type in ("", "consumer", "share") and kind in (types or TYPES):
-                found.append(Listing(group.group_id, kind, group.group_state or "Unknown"))
+        found += [
+            Listing(
+                group.group_id,
+                group.group_type.capitalize() or "Classic",
+                group.group_state or "Unknown",
+                group.protocol_type,
+            )
+            for group in answer.groups
+        ]
     # Brokers too old to filter send everything.
     found = [g for g in found if (not states or g.state in states) and (not types or g.type in types)]
     return sorted(found, key=lambda listing: listing.group)
+
+
+def listings(session: Session, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[Listing]:
+    """Groups of consumers, sorted by name. Share groups only where `types` names them: they commit no offsets."""
+    # A group without a protocol type only commits offsets; other types are no consumers.
+    return [
+        group
+        for group in everything(session, states, types)
+        if group.protocol in ("", "consumer", "share") and group.type in (types or TYPES)
+    ]
 
 
 def describe(session: Session, group: str) -> Description:

@@ -12,6 +12,7 @@ from headrace.client.administration.reassignments import Move
 from headrace.client.administration.session import Session
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+DIRECTORIES = "replica.alter.log.dirs.io.max.bytes.per.second"
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 
 
@@ -56,9 +57,15 @@ def throttle(session: Session, between: Mapping[Partition, Traffic], rate: int) 
         configs.alter(session, "broker", str(broker), dict.fromkeys(RATES, str(rate)))
 
 
+def throttle_directories(session: Session, brokers: Iterable[int], rate: int) -> None:
+    """Limit what moving replicas between directories takes on each of these brokers."""
+    for broker in _live(session, brokers):
+        configs.alter(session, "broker", str(broker), {DIRECTORIES: str(rate)})
+
+
 def clear_brokers(session: Session, brokers: Iterable[int]) -> None:
     for broker in _live(session, brokers):
-        configs.alter(session, "broker", str(broker), {}, RATES)
+        configs.alter(session, "broker", str(broker), {}, (*RATES, DIRECTORIES))
 
 
 def clear_topics(session: Session, topics: Iterable[str]) -> None:
@@ -72,7 +79,9 @@ def throttled(session: Session) -> tuple[list[int], list[str]]:
     brokers = [
         int(name)
         for name, settings in configs.describe(session, "broker", nodes).items()
-        if any(each.name in RATES and each.source == "DYNAMIC_BROKER_CONFIG" for each in settings)
+        if any(
+            each.name in (*RATES, DIRECTORIES) and each.source == "DYNAMIC_BROKER_CONFIG" for each in settings
+        )
     ]
     names = admin.names(session, internal=True)
     topics = [

@@ -99,7 +99,7 @@ class Sharing:
         try:
             return ShareConsumer(self._config)
         except (KafkaException, TypeError, ValueError) as error:
-            raise config_error(error) from error
+            raise config_error(error, self._config) from error
 
     def _messages(self, consumer: ShareConsumer) -> list[Message]:
         messages = []

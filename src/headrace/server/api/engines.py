@@ -9,6 +9,7 @@ from headrace.clock import Clock
 from headrace.server.api.encoded_topics import EncodedTopics
 from headrace.server.cluster.auto_topic_creation import AutoTopicCreation
 from headrace.server.cluster.node import ClusterNode
+from headrace.server.cluster.peers import Peers
 from headrace.server.cluster.producer_ids import ProducerIds
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.groups.coordinator import GroupCoordinator
@@ -35,6 +36,7 @@ class Engines:
     disk: Executor
     """Threads for whatever waits for a disk."""
     cluster: ClusterNode
+    peers: Peers
     auto_topic_creation: AutoTopicCreation
     logs: LogManager
     replicas: Replicas

@@ -66,6 +66,7 @@ SERVED: dict[str, tuple[int, int, int]] = {
     "alter_client_quotas": (49, 0, 1),
     "describe_user_scram_credentials": (50, 0, 0),
     "alter_user_scram_credentials": (51, 0, 0),
+    "describe_quorum": (55, 0, 2),
     "update_features": (57, 0, 2),
     "describe_cluster": (60, 0, 2),
     "describe_producers": (61, 0, 0),

@@ -189,7 +189,12 @@ class Controller:
         full = frozenset(broker_id for broker_id, (_, each) in registered.items() if each.disk_full)
         for broker_id in sorted(full ^ self._situation.full):
             log.info("broker %d %s", broker_id, "has a full disk" if broker_id in full else "has room again")
-        self._situation = replace(self._situation, full=full)
+        cordoned = frozenset(broker_id for broker_id, (_, each) in registered.items() if each.cordoned)
+        for broker_id in sorted(cordoned ^ self._situation.cordoned):
+            log.info(
+                "broker %d %s", broker_id, "is cordoned" if broker_id in cordoned else "takes replicas again"
+            )
+        self._situation = replace(self._situation, full=full, cordoned=cordoned)
         return registered
 
     async def _balance(self) -> None:

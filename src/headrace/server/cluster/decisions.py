@@ -45,13 +45,13 @@ PRODUCER_ID_BLOCK = 1000
 
 
 def create_topics(requested: Sequence[CreatableTopic]) -> Decision[list[CreatedTopic]]:
-    return lambda now: topics.create_topics(now.image, now.config, requested)
+    return lambda now: topics.create_topics(now.image, now.config, requested, now.cordoned)
 
 
 def create_partitions(
     requested: Sequence[CreatePartitionsTopic],
 ) -> Decision[list[CreatePartitionsTopicResult]]:
-    return lambda now: topics.create_partitions(now.image, requested)
+    return lambda now: topics.create_partitions(now.image, requested, now.cordoned)
 
 
 def incremental_alter_configs(requested: Mapping[ConfigResource, Sequence[ConfigOp]]) -> Decision[Errors]:

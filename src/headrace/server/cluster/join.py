@@ -13,6 +13,7 @@ from headrace.server.cluster.store import Store, StoreError
 from headrace.server.config.broker import BrokerConfig
 
 CloseStore = Callable[[], Awaitable[None]]
+OpenStore = Callable[[BrokerConfig, Clock], Awaitable[tuple[Store, CloseStore | None]]]
 
 
 async def join(
@@ -21,13 +22,14 @@ async def join(
     clock: Clock,
     listener: Listener | None = None,
     call_broker: CallBroker | None = None,
+    opening: OpenStore | None = None,
 ) -> ClusterNode:
     """Returns once the image is loaded, this broker is alive in it, and there is a controller.
 
-    `listener` gets every change from the very first, including those that load the image. StoreError says what is wrong with the
-    store and what to do.
+    `listener` gets every change from the very first, including those that load the image. `opening` finds the store, otherwise the
+    settings say where it is. StoreError says what is wrong with the store and what to do.
     """
-    store, close_store = await _open_store(config, clock)
+    store, close_store = await (opening or open_store)(config, clock)
     node = ClusterNode(store, registration, config, clock, call_broker=call_broker, close_store=close_store)
     if listener is not None:
         node.subscribe(listener)
@@ -39,7 +41,7 @@ async def join(
     return node
 
 
-async def _open_store(config: BrokerConfig, clock: Clock) -> tuple[Store, CloseStore | None]:
+async def open_store(config: BrokerConfig, clock: Clock) -> tuple[Store, CloseStore | None]:
     """A session, and how to close the store itself if it belongs to this broker alone."""
     session_timeout = config.integer("zookeeper.session.timeout.ms") / 1000
     ensemble = config.string("zookeeper.connect")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 from headrace import __version__
 from headrace.clock import Clock
@@ -49,8 +48,8 @@ class Peers:
         self._settings = settings
         self._connections: dict[int, AsyncConnection] = {}
         self._making: dict[int, asyncio.Task[AsyncConnection]] = {}
-        self._versions: WeakKeyDictionary[AsyncConnection, dict[int, int]] = WeakKeyDictionary()
-        """The newest version that the other side of a connection serves, by API."""
+        self._versions: dict[int, tuple[AsyncConnection, dict[int, int]]] = {}
+        """The newest version of each API that a broker serves, and the connection by which it said so."""
         self._complaints: dict[int, tuple[str, float]] = {}
         """What was last said of connecting to each broker in vain, and when."""
 
@@ -105,16 +104,21 @@ class Peers:
         return await connection.call(request, version, wait, client_id=name)
 
     async def newest(self, broker_id: int, request: type[Request], wanted: int) -> int:
-        """The newest version of a request, up to `wanted`, that the other broker serves, too: it may be one before an upgrade."""
+        """The newest version of a request, up to `wanted`, that the other broker serves, too."""
+        return min(wanted, (await self.offered(broker_id)).get(request.API_KEY, wanted))
+
+    async def offered(self, broker_id: int) -> Mapping[int, int]:
+        """The newest version of each API that the other broker advertises: it may be one before an upgrade."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.fresh:
             connection = await self._share(broker_id)
-        versions = self._versions.get(connection)
-        if versions is None:
+        said_by, versions = self._versions.get(broker_id, (None, {}))
+        if said_by is not connection:
             asked = ApiVersionsRequest("headrace", __version__)
-            offered = (await connection.call(asked, 3, self._request_timeout)).api_keys
-            versions = self._versions[connection] = {each.api_key: each.max_version for each in offered}
-        return min(wanted, versions.get(request.API_KEY, wanted))
+            reply = await connection.call(asked, 3, self._request_timeout)
+            versions = {each.api_key: each.max_version for each in reply.api_keys}
+            self._versions[broker_id] = connection, versions
+        return versions
 
     async def _share(self, broker_id: int) -> AsyncConnection:
         """Open the shared connection once for all concurrent callers; a caller that stops waiting does not affect the others."""

@@ -8,7 +8,7 @@ over when the first dies, so second replicas are spread as well.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from headrace.server.cluster.image import Broker, MetadataImage, Partition
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -50,21 +50,32 @@ class Load:
 
 
 def place(
-    brokers: Iterable[Broker], load: Load, partitions: int, replication_factor: int, first_partition: int = 0
+    brokers: Iterable[Broker],
+    load: Load,
+    partitions: int,
+    replication_factor: int,
+    first_partition: int = 0,
+    cordoned: Collection[int] = (),
 ) -> list[tuple[int, ...]]:
-    """Replicas for `partitions` new partitions; KafkaError when there are too few brokers for the factor."""
-    usable = sorted((broker for broker in brokers if broker.active), key=lambda broker: broker.id)
+    """Replicas for `partitions` new partitions; KafkaError when there are too few brokers for the factor. Cordoned brokers get none."""
+    active = [broker for broker in brokers if broker.active]
+    usable = sorted((broker for broker in active if broker.id not in cordoned), key=lambda broker: broker.id)
     if not usable:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {replication_factor} time(s): "
-            "All brokers are currently fenced or in controlled shutdown.",
+            "All brokers are currently fenced or in controlled shutdown, or have all their log directories cordoned.",
         )
     if replication_factor > len(usable):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
-            f"{replication_factor} cannot be reached because only {len(usable)} broker(s) are live.",
+            f"{replication_factor} cannot be reached because only {len(usable)} broker(s) are live"
+            + (
+                f" and not cordoned; {len(active) - len(usable)} have all their log directories cordoned."
+                if len(active) > len(usable)
+                else "."
+            ),
         )
     placed: list[tuple[int, ...]] = []
     for number in range(first_partition, first_partition + partitions):

@@ -82,5 +82,11 @@ class Registrar:
         with contextlib.suppress(ConflictError):
             await self._write()
 
+    async def report_cordoned(self, cordoned: bool) -> None:
+        """Ask the controller to place no new replicas here, or to place them again."""
+        self.registration = replace(self.registration, cordoned=cordoned)
+        with contextlib.suppress(ConflictError):
+            await self._write()
+
     async def _write(self) -> None:
         await self._store.commit([SetData(self.registration.path, self.registration.encode())])

@@ -28,6 +28,8 @@ class Registration:
     """Asks the controller to move leadership away."""
     disk_full: bool = False
     """Asks the controller to let others lead, where they can, until there is room."""
+    cordoned: bool = False
+    """Asks the controller to place no new replicas here: all data directories are cordoned."""
 
     @property
     def path(self) -> str:
@@ -45,6 +47,7 @@ class Registration:
                 "previous_epoch": self.previous_epoch,
                 "stopping": self.stopping,
                 "disk_full": self.disk_full,
+                "cordoned": self.cordoned,
             }
         ).encode()
 
@@ -62,6 +65,7 @@ class Registration:
             fields.get("previous_epoch", -1),  # Older versions do not write it.
             fields["stopping"],
             fields.get("disk_full", False),
+            fields.get("cordoned", False),
         )
 
     def after_lost_session(self) -> Registration:

@@ -28,6 +28,8 @@ class Situation:
     controller_id: int
     full: frozenset[int] = frozenset()
     """Brokers that report a full disk."""
+    cordoned: frozenset[int] = frozenset()
+    """Brokers that take no new replicas."""
 
     def unclean(self, topic: str) -> bool:
         """Whether `topic` allows unclean leader election."""

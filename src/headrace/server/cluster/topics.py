@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.server.cluster.changes import Change, PartitionsChanged, TopicCreated, TopicDeleted
@@ -55,7 +55,10 @@ class CreatedTopic:
 
 
 def create_topics(
-    image: MetadataImage, config: BrokerConfig, requested: Sequence[CreatableTopic]
+    image: MetadataImage,
+    config: BrokerConfig,
+    requested: Sequence[CreatableTopic],
+    cordoned: Collection[int] = (),
 ) -> Outcome[list[CreatedTopic]]:
     """Each topic succeeds or fails by itself; those that succeed are created together."""
     names = [topic.name for topic in requested]
@@ -69,7 +72,7 @@ def create_topics(
             if names.count(spec.name) > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             load.next_topic()
-            topic, configs = _create(image, config, spec, by_collision_key, load)
+            topic, configs = _create(image, config, spec, by_collision_key, load, cordoned)
             partitions += len(topic.partitions)
             if partitions > MAX_PARTITIONS_PER_REQUEST:
                 raise KafkaError(
@@ -97,6 +100,7 @@ def _create(
     spec: CreatableTopic,
     by_collision_key: Mapping[str, str],
     load: Load,
+    cordoned: Collection[int],
 ) -> tuple[Topic, dict[str, str]]:
     check_topic_name(spec.name)
     if spec.name in image.topics:
@@ -110,7 +114,7 @@ def _create(
     if spec.assignments:
         placed = _manual_placement(image, spec)
     else:
-        placed = _automatic_placement(image, config, spec, load)
+        placed = _automatic_placement(image, config, spec, load, cordoned)
     partitions = tuple(_new_partition(image, replicas) for replicas in placed)
     return Topic(spec.name, random_id(), partitions), configs
 
@@ -130,7 +134,7 @@ def _creation_configs(config: BrokerConfig, spec: CreatableTopic) -> dict[str, s
 
 
 def _automatic_placement(
-    image: MetadataImage, config: BrokerConfig, spec: CreatableTopic, load: Load
+    image: MetadataImage, config: BrokerConfig, spec: CreatableTopic, load: Load, cordoned: Collection[int]
 ) -> list[tuple[int, ...]]:
     if spec.replication_factor < -1 or spec.replication_factor == 0:
         raise KafkaError(
@@ -149,7 +153,7 @@ def _automatic_placement(
         partitions = config.integer("num.partitions")
     if partitions > MAX_PARTITIONS_PER_REQUEST:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-    return place(image.brokers.values(), load, partitions, factor)
+    return place(image.brokers.values(), load, partitions, factor, cordoned=cordoned)
 
 
 def _manual_placement(image: MetadataImage, spec: CreatableTopic) -> list[tuple[int, ...]]:
@@ -221,7 +225,7 @@ def _new_partition(image: MetadataImage, replicas: tuple[int, ...]) -> Partition
 
 
 def create_partitions(
-    image: MetadataImage, requested: Sequence[CreatePartitionsTopic]
+    image: MetadataImage, requested: Sequence[CreatePartitionsTopic], cordoned: Collection[int] = ()
 ) -> Outcome[list[CreatePartitionsTopicResult]]:
     """Add partitions; they can never be removed."""
     names = [topic.name for topic in requested]
@@ -233,7 +237,7 @@ def create_partitions(
             if names.count(spec.name) > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             refuse_read_only(image, spec.name, "add partitions to")
-            change = add_partitions(image, spec)
+            change = add_partitions(image, spec, cordoned)
             total += len(change.partitions)
             if total > MAX_PARTITIONS_PER_REQUEST:
                 raise KafkaError(
@@ -247,7 +251,9 @@ def create_partitions(
     return Outcome(results, changes)
 
 
-def add_partitions(image: MetadataImage, spec: CreatePartitionsTopic) -> PartitionsChanged:
+def add_partitions(
+    image: MetadataImage, spec: CreatePartitionsTopic, cordoned: Collection[int] = ()
+) -> PartitionsChanged:
     """The change that adds partitions to one topic; KafkaError when it cannot be done."""
     topic = image.topics.get(spec.name)
     if topic is None:
@@ -279,7 +285,7 @@ def add_partitions(image: MetadataImage, spec: CreatePartitionsTopic) -> Partiti
             placed.append(tuple(assignment.broker_ids))
     else:
         load = Load(image, topic.partitions)
-        placed = place(image.brokers.values(), load, additional, factor, first_partition=present)
+        placed = place(image.brokers.values(), load, additional, factor, present, cordoned)
     states = {present + number: _new_partition(image, replicas) for number, replicas in enumerate(placed)}
     return PartitionsChanged(topic.id, states)
 

@@ -6,6 +6,7 @@ is Kafka's: this broker's dynamic value, the cluster-wide dynamic default, the s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -264,6 +265,13 @@ class BrokerConfig:
         text = self.string("log.dirs") or self.string("log.dir") or ""
         return tuple(Path(part.strip()) for part in text.split(",") if part.strip())
 
+    @property
+    def cordoned_log_dirs(self) -> frozenset[str]:
+        """Absolute paths of the data directories that take no new replicas."""
+        every = {os.path.abspath(path) for path in self.log_dirs}
+        named = self.list("cordoned.log.dirs")
+        return frozenset(every if "*" in named else every & {os.path.abspath(path) for path in named})
+
     @cached_property
     def listeners(self) -> tuple[Listener, ...]:
         """What to bind, without a KRaft controller's listeners."""
@@ -335,6 +343,9 @@ class BrokerConfig:
             raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
         if not self.log_dirs:
             raise ConfigError("At least one log directory must be defined via log.dirs or log.dir.")
+        for path in self.list("cordoned.log.dirs"):
+            if path != "*" and os.path.abspath(path) not in map(os.path.abspath, self.log_dirs):
+                raise ConfigError(f"cordoned.log.dirs names {path}, which is not in log.dirs.")
         self._check_listeners()
         check_authorization(self)
         self.check_dynamic()

@@ -89,6 +89,7 @@ _IDENTITY_AND_NETWORK = [
 _TOPICS_AND_LOG = [
     Setting("log.dir", STRING, "data", "The data directory, when log.dirs is not set. (Kafka: /tmp/kafka-logs, which a restart may empty.)", None, HIGH),
     Setting("log.dirs", STRING, None, "The data directories, separated by commas.", None, HIGH),
+    Setting("cordoned.log.dirs", LIST, (), "Data directories in which no new replicas are made; `*` for all.", None, MEDIUM, BROKER),
     Setting("num.partitions", INT, 1, "Partitions of a topic created without a number.", at_least(1)),
     Setting("default.replication.factor", INT, 1, "Replicas of a topic created without a number."),
     Setting("auto.create.topics.enable", BOOLEAN, True, "Whether a topic is created when a client first asks for it.", None, HIGH),

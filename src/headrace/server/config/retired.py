@@ -18,6 +18,7 @@ _KRAFT = (
     "has no effect: Headrace keeps the cluster's facts in its embedded store or in ZooKeeper (`zookeeper.connect`), "
     "not in a KRaft quorum"
 )
+_AT_ONCE = "has no effect: a group gets its new assignment as soon as its members or topics change"
 _PURGATORY = "has no effect: a waiting request leaves every list when it ends, so nothing needs purging"
 _REMOTE = "has no effect: Headrace has no remote (tiered) storage"
 _PLUGIN = "has no effect: Headrace loads no Java classes"
@@ -26,7 +27,7 @@ _MOVES = "has no effect: as many replicas move between directories at once as th
 _OAUTH = "has no effect: Headrace reads and fetches OAuth tokens in one way, which this does not change"
 _MIGRATION = "has no effect: there is nothing to migrate between ZooKeeper and KRaft here"
 _FORMAT = "was removed in Kafka 4.0: record batches are always stored in format v2"
-_AT_ONCE = "has no effect: the assignment of a share group is worked out at once, on the event loop"
+_AT_ONCE = "has no effect: a group gets its new assignment at once, as soon as its members or topics change"
 _STREAMS = "has no effect: the streams group protocol is not offered"
 
 _REMARKS: Mapping[str, str] = {
@@ -82,6 +83,16 @@ _REMARKS: Mapping[str, str] = {
     "sasl.mechanism.controller.protocol": _KRAFT,
     "unclean.leader.election.interval.ms": "has no effect: a leader is looked for as soon as a broker returns",
     "group.coordinator.threads": _ONE_LOOP,
+    "group.coordinator.background.threads": _ONE_LOOP,
+    "group.coordinator.cached.buffer.max.bytes": "has no effect: what a coordinator appends is made anew for each batch",
+    "group.consumer.assignment.interval.ms": _AT_ONCE,
+    "group.consumer.min.assignment.interval.ms": _AT_ONCE,
+    "group.consumer.max.assignment.interval.ms": _AT_ONCE,
+    "consumer.assignment.interval.ms": _AT_ONCE,
+    "follower.fetch.last.tiered.offset.enable": _REMOTE,
+    "remote.copy.lag.bytes": _REMOTE,
+    "remote.copy.lag.ms": _REMOTE,
+    "max.decompressed.message.bytes": "has no effect: what a batch may unfold to is bounded for all topics alike",
     "num.replica.alter.log.dirs.threads": _MOVES,
     "group.coordinator.append.linger.ms": "has no effect: what arrives in one turn of the loop is appended together",
     "delete.records.purgatory.purge.interval.requests": _PURGATORY,

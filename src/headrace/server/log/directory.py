@@ -7,7 +7,6 @@ else is written.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -64,7 +63,7 @@ class LogDirectory:
         self.files.make_directory(self.path)
         handle = self.files.open(os.path.join(self.path, LOCK), writable=True, create=True)
         try:
-            fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            handle.lock()
         except BlockingIOError:
             raise DirectoryInUse(
                 f"Data directory {self.path} is held by another broker; stop it or choose another directory."
@@ -88,7 +87,7 @@ class LogDirectory:
         """Read whether the last stop was clean (`clean`) and its summary, and remove both from disk."""
         mark = os.path.join(self.path, CLEAN_STOP)
         summary: dict[TopicPartition, tuple[ReopenFacts, uuid.UUID | None]] = {}
-        self.clean = os.path.exists(mark)
+        self.clean = self.files.exists(mark)
         if self.clean:
             summary = self._read_summary()
             self.files.remove(mark)

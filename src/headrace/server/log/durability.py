@@ -63,6 +63,7 @@ class FlushJob:
         try:
             if self.up_to > self.durability.recovery_point:
                 self.store.sync(self.up_to)
+                self.store.sync_name()
             self._write_snapshot()
         except OSError as error:
             if life.store is self.store:

@@ -44,7 +44,7 @@ def remove_for_good(files: Files, paths: list[str]) -> None:
     """Delete files, and directories with their files. Runs in a thread; failures are logged."""
     for path in paths:
         try:
-            if os.path.isdir(path):
+            if files.is_directory(path):
                 for name in files.list(path):
                     files.remove(os.path.join(path, name))
                 files.remove_directory(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import resource
 from collections import deque
@@ -22,6 +23,7 @@ TEMPORARY = ".tmp"
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors after which a write may succeed once there is room."""
 
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _WITHOUT_NOWAIT = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -104,6 +106,10 @@ class FileHandle:
     def size(self) -> int:
         return os.fstat(self.fd).st_size
 
+    def lock(self) -> None:
+        """Keep other processes from locking the file for as long as this handle lives; BlockingIOError when one has it."""
+        fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
 
 class Files:
     """The operations on names. A test passes a subclass that fails where it wants."""
@@ -157,6 +163,12 @@ class Files:
         """Remove an empty directory."""
         os.rmdir(path)
 
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
     def list(self, path: str) -> dict[str, int]:
         """The regular files of a directory and their sizes, without those that vanish meanwhile: a thread removes files that
         are out of service."""
@@ -185,6 +197,13 @@ class Files:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def boot_id(self) -> str | None:
+        """An id that changes with every boot of the machine, which forgets what was not synced; None where the system has none."""
+        try:
+            return self.read_whole(_BOOT_ID).decode().strip()
+        except OSError:
+            return None
 
 
 class HandleSlot:

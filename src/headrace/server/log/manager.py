@@ -10,7 +10,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 from headrace.server.log.checkpoints import (
     CLEANER,
@@ -67,8 +67,10 @@ class LogManager:
         environment: Environment | None = None,
         config_for: ConfigFor | None = None,
         recovery_threads: int = RECOVERY_THREADS,
+        threads: Callable[[int, str], Executor] = ThreadPoolExecutor,
     ) -> None:
-        """`config_for` gives the settings of a topic found on disk."""
+        """`config_for` gives the settings of a topic found on disk; `threads` starts so many of that name."""
+        self._threads = threads
         self._recovery_threads = recovery_threads
         self.environment = environment or Environment()
         self._config_for: ConfigFor = config_for or (lambda topic: LogConfig())
@@ -159,7 +161,7 @@ class LogManager:
             self._add(directory, log)
             if facts.end is None:
                 unknown.append(log)
-        with ThreadPoolExecutor(self._recovery_threads, "recovery") as executor:
+        with self._threads(self._recovery_threads, "recovery") as executor:
             list(executor.map(_load_quietly, unknown))
 
     @property
@@ -350,7 +352,7 @@ class LogManager:
         """Flush everything; the mark of a clean stop is written to the directories where that succeeded."""
         for directory in self.online_directories:
             logs = self.files_in(directory)
-            with ThreadPoolExecutor(_CLOSING_THREADS, "closing") as executor:
+            with self._threads(_CLOSING_THREADS, "closing") as executor:
                 facts = list(executor.map(_close_quietly, logs))
             summary = {
                 (log.topic, log.partition): (fact, log.topic_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import uuid
 
@@ -23,6 +24,12 @@ def decode_uuid(text: str) -> uuid.UUID:
 def write_partition_metadata(files: Files, directory: str, topic_id: uuid.UUID) -> None:
     contents = f"version: 0\ntopic_id: {encode_uuid(topic_id)}"
     files.write_whole(os.path.join(directory, FILE_NAME), contents.encode(), sync=False)
+
+
+def sync_partition_metadata(files: Files, directory: str) -> None:
+    """Bring it to the disk: a log whose file was torn by a power cut would count as another topic's, and be removed."""
+    with contextlib.suppress(FileNotFoundError):
+        files.open(os.path.join(directory, FILE_NAME)).sync()
 
 
 def read_partition_metadata(files: Files, directory: str) -> uuid.UUID | None:

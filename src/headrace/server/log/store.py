@@ -5,6 +5,7 @@ It exists only while a log is loaded. Every method keeps the three consistent, o
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from headrace.server.log.environment import Environment
 from headrace.server.log.epochs import LeaderEpochs
 from headrace.server.log.files import FULL_DISK
 from headrace.server.log.leftovers import discard
+from headrace.server.log.metadata import sync_partition_metadata
 from headrace.server.log.producers import CompletedTransaction, ProducerState
 from headrace.server.log.recovery import LoadedLog
 from headrace.server.log.replay import last_headers, load_snapshot, replay_producers
@@ -37,6 +39,8 @@ class LogStore:
         "directory",
         "directory_synced",
         "epochs",
+        "identity_synced",
+        "name_synced",
         "producers",
         "segments",
         "snapshots",
@@ -52,6 +56,10 @@ class LogStore:
         self.active: Segment = loaded.segments.active
         self.snapshots: SnapshotFiles = loaded.snapshots
         self.directory_synced = loaded.synced
+        self.identity_synced = loaded.synced
+        """The topic's id is on the disk."""
+        self.name_synced = loaded.synced
+        """The directory's name is."""
         self._swapping = threading.Lock()
         """Held while segment files are swapped or truncated."""
         self.swaps = 0
@@ -246,6 +254,9 @@ class LogStore:
                     raise
         if self.epochs.sync():
             self.directory_synced = False
+        if not self.identity_synced:
+            sync_partition_metadata(self._environment.files, self.directory)
+            self.identity_synced = True
         if not self.directory_synced:
             self.directory_synced = True
             try:
@@ -253,6 +264,12 @@ class LogStore:
             except OSError:
                 self.directory_synced = False
                 raise
+
+    def sync_name(self) -> None:
+        """Once, with the first flush. A clean stop does it for all logs together. Runs in a thread."""
+        if not self.name_synced:
+            self._environment.files.sync_directory(os.path.dirname(self.directory))
+            self.name_synced = True
 
     def finish(self, log_start_offset: int, end_offset: int) -> None:
         """Flush everything, including what is only in memory, for a clean stop.

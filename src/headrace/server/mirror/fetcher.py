@@ -24,6 +24,7 @@ from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
+    FetchResponse,
     FetchTopic,
     ForgottenTopic,
 )
@@ -34,9 +35,10 @@ log = logging.getLogger(__name__)
 Key = tuple[uuid.UUID, int]
 
 MAX_WAIT_MS = 500
-MAX_BYTES = 16 << 20
-PARTITION_MAX_BYTES = 8 << 20
-"""A reply must be large beside what the line holds during a round trip, or the line stands idle between two requests."""
+SMALLEST_REPLY, LARGEST_REPLY = 1 << 20, 16 << 20
+QUICK_SECONDS, SLOW_SECONDS = 1.0, 2.5
+"""A reply must take long beside a round trip, or the line stands idle between two requests; and not too long, because it is lost when
+the line breaks meanwhile. So replies become larger while a full one takes less time than this, and smaller when it takes more."""
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
 
 _MOVED = frozenset(
@@ -78,6 +80,7 @@ class SourceFetcher:
         self._to_forget: dict[Key, None] = {}
         self._backing_off: dict[Key, float] = {}
         self._session_id = self._session_epoch = 0
+        self._reply_bytes = 2 << 20
         self._work = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -108,6 +111,7 @@ class SourceFetcher:
 
     async def _run(self) -> None:
         backoff = FIRST_BACKOFF
+        connected = False
         while True:
             connection: AsyncConnection | None = None
             try:
@@ -118,8 +122,14 @@ class SourceFetcher:
                         connection.close()
                         connection = await self._connect()
                     await self._fetch(connection)
-                    backoff = FIRST_BACKOFF
+                    connected, backoff = True, FIRST_BACKOFF
             except (OSError, KafkaError) as error:
+                if connected:
+                    # The line broke: most often the leader is still there. If not, it is looked for.
+                    connected = False
+                    for position in self._positions.values():
+                        position.fell_silent()
+                    continue
                 self._lost(f"{error}.")
             except Exception as error:
                 log.exception("mirroring from broker %d of the source failed", self._node)
@@ -171,6 +181,7 @@ class SourceFetcher:
         asked_anew = list(self._to_send)
         request = self._request()
         asked_at_ms = self._clock.now_ms()
+        began = self._clock.monotonic()
         response = await connection.call(request, VERSIONS[FetchRequest], 30.0)
         if response.error_code:
             if response.error_code not in (
@@ -180,6 +191,7 @@ class SourceFetcher:
                 raise KafkaError(ErrorCode(response.error_code))
             self._start_session_over()
             return
+        self._adapt(response, self._clock.monotonic() - began)
         self._session_id = response.session_id
         self._session_epoch = self._session_epoch + 1 if response.session_id else 0
         if not response.session_id:
@@ -204,6 +216,14 @@ class SourceFetcher:
         for position in out_of_range:
             await self._find_place(position)
 
+    def _adapt(self, response: FetchResponse, seconds: float) -> None:
+        size = sum(len(reply.records or b"") for topic in response.responses for reply in topic.partitions)
+        if size >= self._reply_bytes * 3 // 4:
+            if seconds < QUICK_SECONDS:
+                self._reply_bytes = min(self._reply_bytes * 2, LARGEST_REPLY)
+            elif seconds > SLOW_SECONDS:
+                self._reply_bytes = max(self._reply_bytes // 2, SMALLEST_REPLY)
+
     def _request(self) -> FetchRequest:
         topics: dict[uuid.UUID, FetchTopic] = {}
         for key in self._to_send:
@@ -216,7 +236,7 @@ class SourceFetcher:
                 fetch_offset=end,
                 # Of the last record: this cluster may have had a leader since that wrote nothing.
                 last_fetched_epoch=log_.epoch_for(end - 1) if end > log_.log_start_offset else -1,
-                partition_max_bytes=PARTITION_MAX_BYTES,
+                partition_max_bytes=LARGEST_REPLY,
             )
             topics.setdefault(key[0], FetchTopic(topic_id=key[0])).partitions.append(place)
         forgotten: dict[uuid.UUID, ForgottenTopic] = {}
@@ -226,7 +246,7 @@ class SourceFetcher:
         return FetchRequest(
             max_wait_ms=MAX_WAIT_MS,
             min_bytes=1,
-            max_bytes=MAX_BYTES,
+            max_bytes=self._reply_bytes,
             session_id=self._session_id,
             session_epoch=self._session_epoch,
             topics=list(topics.values()),

@@ -71,11 +71,11 @@ class Acceptors:
         self.disk = disk
         self.dispatcher = dispatcher
         self.budget = BufferBudget(limits.buffer_bytes, clock)
-        self.fairness = Fairness()
+        self.fairness = Fairness(clock.monotonic)
         self.requests = RequestStatistics(clock.monotonic) if requests is None else requests
         self.pieces = Pieces()
         self.refusals = Refusals(clock.monotonic)
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}
         self._servers: list[asyncio.Server] = []
         self._sweep: Timer | None = None
 
@@ -120,7 +120,7 @@ class Acceptors:
         """Whether the connection may stay. One that comes too soon after others stays unserved until its turn; one that
         exceeds the quota of its address is closed after a while, so that a client in a hurry is slowed down."""
         host, listener, now = connection.peer_host, connection.listener_name, self.clock.monotonic()
-        self.connections.add(connection)
+        self.connections[connection] = None
         complaint = self.admission.came(listener, host)
         too_soon = self.admission.too_soon(listener, host, now) if complaint is None else 0.0
         if too_soon > 0:
@@ -148,7 +148,7 @@ class Acceptors:
 
     def forget(self, connection: Connection) -> None:
         if connection in self.connections:
-            self.connections.remove(connection)
+            del self.connections[connection]
             self.admission.left(connection.listener_name, connection.peer_host)
 
     def _tidy(self) -> None:

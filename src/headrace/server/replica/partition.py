@@ -83,8 +83,9 @@ class Partition:
         self._flushing = False
         self._log_took_part = False
         """As leader: the log was usable in this epoch, and may have records of it."""
-        self._watchers: set[Watcher] = set()
-        self._end_watchers: set[Watcher] = set()
+        # Woken in the order in which they came.
+        self._watchers: dict[Watcher, None] = {}
+        self._end_watchers: dict[Watcher, None] = {}
         self._committed: deque[tuple[int, Committed]] = deque()
         self.configure(config, log_config)
 
@@ -409,12 +410,12 @@ class Partition:
 
     def watch(self, watcher: Watcher, *, end: bool = False) -> None:
         """Notify `watcher` when the high watermark moves, or with `end` (a follower) when the log grows."""
-        (self._end_watchers if end else self._watchers).add(watcher)
+        (self._end_watchers if end else self._watchers)[watcher] = None
 
     def unwatch(self, watcher: Watcher) -> None:
-        self._watchers.discard(watcher)
-        self._end_watchers.discard(watcher)
+        self._watchers.pop(watcher, None)
+        self._end_watchers.pop(watcher, None)
 
-    def _wake(self, watchers: set[Watcher]) -> None:
+    def _wake(self, watchers: dict[Watcher, None]) -> None:
         for watcher in tuple(watchers):
             watcher.partition_moved(self)

@@ -38,7 +38,7 @@ class Replication:
         self._follower_throttle = follower_throttle(broker_id, clock)
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._followed: dict[Partition, int] = {}
-        self._led: set[Partition] = set()
+        self._led: dict[Partition, None] = {}
         """Partitions this broker leads that have followers."""
         self._heard_from: dict[int, float] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -70,11 +70,11 @@ class Replication:
         if partition.leadership is not None:
             self._leave(partition)
             if partition.leadership.followers:
-                self._led.add(partition)
+                self._led[partition] = None
             else:
-                self._led.discard(partition)
+                self._led.pop(partition, None)
             return
-        self._led.discard(partition)
+        self._led.pop(partition, None)
         if self._followed.get(partition, leader) != leader:
             self._leave(partition)
         if leader >= 0:
@@ -83,7 +83,7 @@ class Replication:
                 self._fetcher(leader).follow(partition)
 
     def drop(self, partition: Partition) -> None:
-        self._led.discard(partition)
+        self._led.pop(partition, None)
         self._leave(partition)
 
     def _leave(self, partition: Partition) -> None:
@@ -138,7 +138,10 @@ class Replication:
         failed log on the follower must not count as caught up.
         """
         self._heard_from[replica] = self._clock.monotonic()
-        for partition in self._led.difference(named) if anew else forgotten:
+        if anew:
+            kept = set(named)
+            forgotten = [partition for partition in self._led if partition not in kept]
+        for partition in forgotten:
             partition.follower_left(replica)
 
     async def _watch_followers(self) -> None:

@@ -143,7 +143,7 @@ class Observer:
         ]
         there = {
             each.group
-            for each in groups.listings(self._session)
+            for each in groups.listings(self._session, types=groups.ALL_TYPES)
             if not each.group.startswith(lag.OWN_GROUPS)
             and any(patterns.matches(each.group) for patterns in wanted)
         }

@@ -120,7 +120,7 @@ class Watch:
         return {broker: log_dirs.describe(self.session, broker) for broker in brokers}
 
     def _groups(self) -> list[str]:
-        return [each.group for each in groups.listings(self.session)]
+        return [each.group for each in groups.listings(self.session, types=groups.ALL_TYPES)]
 
     @cached_property
     def _meter(self) -> LagMeter:
