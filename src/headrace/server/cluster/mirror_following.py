@@ -41,7 +41,7 @@ NOT_MIRRORED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTopic:
+class FollowedTopic:
     """A topic as the source describes it."""
 
     name: str
@@ -52,7 +52,7 @@ class SourceTopic:
     """Its own settings; None when they were not asked for."""
 
 
-def follow_topics(link_name: str, found: Sequence[SourceTopic]) -> Decision[dict[str, str]]:
+def follow_topics(link_name: str, found: Sequence[FollowedTopic]) -> Decision[dict[str, str]]:
     """Create what the source has and this cluster has not, add partitions, take over settings. The result says by topic what is in the
     way."""
 
@@ -73,7 +73,7 @@ def follow_topics(link_name: str, found: Sequence[SourceTopic]) -> Decision[dict
     return decide
 
 
-def _follow(now: Situation, link: str, source: SourceTopic) -> list[Change]:
+def _follow(now: Situation, link: str, source: FollowedTopic) -> list[Change]:
     topic = now.image.topics.get(source.name)
     if topic is None:
         return _create(now, link, source)
@@ -99,7 +99,7 @@ def _follow(now: Situation, link: str, source: SourceTopic) -> list[Change]:
     return changes
 
 
-def _adopt(topic: Topic, link: str, source: SourceTopic) -> list[Change]:
+def _adopt(topic: Topic, link: str, source: FollowedTopic) -> list[Change]:
     """Its log may be the beginning of the source's; each leader finds out before anything is copied."""
     if len(topic.partitions) > len(source.epochs):
         raise KafkaError(
@@ -115,7 +115,7 @@ def _adopt(topic: Topic, link: str, source: SourceTopic) -> list[Change]:
     return [PartitionsChanged(topic.id, states), MirroredTopicChanged(topic.id, mirrored)]
 
 
-def _create(now: Situation, link: str, source: SourceTopic) -> list[Change]:
+def _create(now: Situation, link: str, source: FollowedTopic) -> list[Change]:
     configs = [CreatableTopicConfig(*item) for item in _accepted(now, source.configs or {}).items()]
     spec = CreatableTopic(source.name, len(source.epochs), -1, configs=configs)
     outcome = topics.create_topics(now.image, now.config, [spec])
@@ -134,7 +134,7 @@ def _create(now: Situation, link: str, source: SourceTopic) -> list[Change]:
     ]
 
 
-def _more_partitions(image: MetadataImage, topic: Topic, source: SourceTopic) -> PartitionsChanged:
+def _more_partitions(image: MetadataImage, topic: Topic, source: FollowedTopic) -> PartitionsChanged:
     change = topics.add_partitions(image, CreatePartitionsTopic(topic.name, len(source.epochs), None))
     states = {
         index: state._replace(leader_epoch=max(source.epochs[index], 0))
@@ -143,7 +143,7 @@ def _more_partitions(image: MetadataImage, topic: Topic, source: SourceTopic) ->
     return PartitionsChanged(topic.id, states)
 
 
-def _configure(now: Situation, source: SourceTopic) -> list[Change]:
+def _configure(now: Situation, source: FollowedTopic) -> list[Change]:
     present = now.image.topic_configs(source.name)
     wanted = _accepted(now, source.configs or {})
     values: dict[str, str | None] = {

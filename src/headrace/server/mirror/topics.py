@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.clock import Clock
 from headrace.server.cluster.image import MirrorLink
-from headrace.server.cluster.mirror_following import SourceTopic, follow_topics
+from headrace.server.cluster.mirror_following import FollowedTopic, follow_topics
 from headrace.server.cluster.mirror_links import is_internal, matches
 from headrace.server.cluster.node import ClusterNode
 from headrace.server.mirror.source import SourceCluster
@@ -43,7 +43,7 @@ class TopicFollower:
         if every:
             self._configs_at = now
         topics = [
-            SourceTopic(
+            FollowedTopic(
                 name,
                 topic.id,
                 tuple(topic.epochs[index] for index in sorted(topic.epochs)),
