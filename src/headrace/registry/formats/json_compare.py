@@ -6,12 +6,23 @@ comparison is repeated with the pairs that proved incompatible known from the st
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
 from typing import Any
 
+from headrace.registry.formats.json_parts import (
+    additional,
+    all_items,
+    covering_property,
+    covering_schema,
+    distinct,
+    has_default,
+    is_open,
+    items_of,
+    names_of,
+    number_or_none,
+    required_by,
+    values_of,
+)
 from headrace.registry.formats.json_rules import Change, Found
 from headrace.registry.formats.json_view import Documents, Kind, View
 
@@ -147,7 +158,7 @@ class _Walk:
             ("exclusiveMinimum", "EXCLUSIVE_MINIMUM"),
         ):
             found += _bounds(old, new, keyword, name)
-        before, after = _number_or_none(old.get("multipleOf")), _number_or_none(new.get("multipleOf"))
+        before, after = number_or_none(old.get("multipleOf")), number_or_none(new.get("multipleOf"))
         if before != after:
             if before is None or after is None:
                 change = Change.MULTIPLE_OF_ADDED if before is None else Change.MULTIPLE_OF_REMOVED
@@ -164,7 +175,7 @@ class _Walk:
         return found
 
     def _enum(self, old: View, new: View) -> list[Found]:
-        before, after = _values(old.get("enum")), _values(new.get("enum"))
+        before, after = values_of(old.get("enum")), values_of(new.get("enum"))
         if before == after:
             return []
         change = (
@@ -177,7 +188,7 @@ class _Walk:
         return [Found(change, ("enum",))]
 
     def _const(self, old: View, new: View) -> list[Found]:
-        same = _values([old.get("const")]) == _values([new.get("const")])
+        same = values_of([old.get("const")]) == values_of([new.get("const")])
         return [] if same else [Found(Change.ENUM_ARRAY_CHANGED, ("const",))]
 
     def _not(self, old: View, new: View) -> list[Found]:
@@ -199,7 +210,7 @@ class _Walk:
             ):
                 return [Found(Change.COMBINED_TYPE_CHANGED, ())]
             found.append(Found(Change.COMBINED_TYPE_EXTENDED, ()))
-        before, after = _distinct(self._old, old.parts), _distinct(self._new, new.parts)
+        before, after = distinct(self._old, old.parts), distinct(self._new, new.parts)
         if len(before) < len(after):
             product = new.criterion == "allOf"
             found.append(Found(Change.PRODUCT_TYPE_EXTENDED if product else Change.SUM_TYPE_EXTENDED, ()))
@@ -222,13 +233,13 @@ class _Walk:
 
     def _object(self, old: View, new: View) -> list[Found]:
         before, after = self._old.inside_map(old, "properties"), self._new.inside_map(new, "properties")
-        required, still = _names(old.get("required")), _names(new.get("required"))
+        required, still = names_of(old.get("required")), names_of(new.get("required"))
         found = []
         for name in before.keys() & after.keys():
             if name in required and name not in still:
                 found.append(Found(Change.REQUIRED_ATTRIBUTE_REMOVED, ("required", name)))
             elif name in still and name not in required:
-                default = _has_default(new, name)
+                default = has_default(new, name)
                 change = (
                     Change.REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED
                     if default
@@ -252,9 +263,9 @@ class _Walk:
         ]
 
     def _property_removed(self, was: View, new: View, name: str) -> list[Found]:
-        if _is_open(self._new, new, "additionalProperties", "unevaluatedProperties"):
+        if is_open(self._new, new, "additionalProperties", "unevaluatedProperties"):
             return [Found(Change.PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL, ())]
-        covering = _covering_property(self._new, new, name)
+        covering = covering_property(self._new, new, name)
         if covering is not None:
             found = self.compare(was, covering)
             covered = self.compatible(found)
@@ -277,8 +288,8 @@ class _Walk:
     def _property_added(
         self, old: View, new: View, now: View, name: str, required: frozenset[str]
     ) -> list[Found]:
-        default = _has_default(new, name)
-        if _is_open(self._old, old, "additionalProperties", "unevaluatedProperties"):
+        default = has_default(new, name)
+        if is_open(self._old, old, "additionalProperties", "unevaluatedProperties"):
             if now.kind is Kind.ANYTHING:
                 return [Found(Change.PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL, ())]
             if name not in required:
@@ -290,7 +301,7 @@ class _Walk:
             )
             return [Found(change, ())]
         found: list[Found] = []
-        covering = _covering_property(self._old, old, name)
+        covering = covering_property(self._old, old, name)
         if covering is not None:
             found += self.compare(covering, now)
             change = (
@@ -309,7 +320,7 @@ class _Walk:
 
     def _dependencies(self, old: View, new: View) -> list[Found]:
         found = []
-        before, after = _arrays(old), _arrays(new)
+        before, after = required_by(old), required_by(new)
         for name in sorted(before.keys() | after.keys()):
             was, now = before.get(name), after.get(name)
             if was == now:
@@ -334,11 +345,11 @@ class _Walk:
     def _additional(self, old: View, new: View, keyword: str) -> list[Found]:
         """What may stand beside what is described, under `additionalProperties` or its like for items."""
         name = "ADDITIONAL_PROPERTIES" if keyword == "additionalProperties" else "ADDITIONAL_ITEMS"
-        permits, still = _additional(old, keyword) is not False, _additional(new, keyword) is not False
+        permits, still = additional(old, keyword) is not False, additional(new, keyword) is not False
         if permits != still:
             return [Found(Change(f"{name}_{'REMOVED' if permits else 'ADDED'}"), ())]
-        was = self._schema(self._old, old, _additional(old, keyword))
-        now = self._schema(self._new, new, _additional(new, keyword))
+        was = self._schema(self._old, old, additional(old, keyword))
+        now = self._schema(self._new, new, additional(new, keyword))
         if was is None and now is not None:
             return [Found(Change(f"{name}_NARROWED"), ())]
         if was is not None and now is None:
@@ -368,8 +379,8 @@ class _Walk:
         return self.compare(was, now)
 
     def _array(self, old: View, new: View) -> list[Found]:
-        found = _at(self.compare(_all_items(self._old, old), _all_items(self._new, new)), "items")
-        before, after = _items(self._old, old), _items(self._new, new)
+        found = _at(self.compare(all_items(self._old, old), all_items(self._new, new)), "items")
+        before, after = items_of(self._old, old), items_of(self._new, new)
         for number, (was, now) in enumerate(zip(before, after, strict=False)):
             found += _at(self.compare(was, now), f"items/{number}")
         for number in range(len(after), len(before)):
@@ -390,9 +401,9 @@ class _Walk:
         ]
 
     def _item_removed(self, was: View, new: View) -> list[Found]:
-        if _is_open(self._new, new, "additionalItems", "unevaluatedItems"):
+        if is_open(self._new, new, "additionalItems", "unevaluatedItems"):
             return [Found(Change.ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL, ())]
-        covering = _covering(self._new, new, "additionalItems", "unevaluatedItems")
+        covering = covering_schema(self._new, new, "additionalItems", "unevaluatedItems")
         if covering is not None:
             found = self.compare(was, covering)
             change = (
@@ -409,14 +420,14 @@ class _Walk:
         return [Found(change, ())]
 
     def _item_added(self, old: View, now: View) -> list[Found]:
-        if _is_open(self._old, old, "additionalItems", "unevaluatedItems"):
+        if is_open(self._old, old, "additionalItems", "unevaluatedItems"):
             change = (
                 Change.ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL
                 if now.kind is Kind.ANYTHING
                 else Change.ITEM_ADDED_TO_OPEN_CONTENT_MODEL
             )
             return [Found(change, ())]
-        covering = _covering(self._old, old, "additionalItems", "unevaluatedItems")
+        covering = covering_schema(self._old, old, "additionalItems", "unevaluatedItems")
         if covering is None:
             return [Found(Change.ITEM_ADDED_TO_CLOSED_CONTENT_MODEL, ())]
         found = self.compare(covering, now)
@@ -446,12 +457,8 @@ _BY_KIND: dict[Kind, Callable[[_Walk, View, View], list[Found]]] = {
 }
 
 
-def _number_or_none(value: Any) -> Decimal | None:
-    return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def _bounds(old: View, new: View, keyword: str, name: str) -> list[Found]:
-    before, after = _number_or_none(old.get(keyword)), _number_or_none(new.get(keyword))
+    before, after = number_or_none(old.get(keyword)), number_or_none(new.get(keyword))
     if before == after:
         return []
     if before is None or after is None:
@@ -459,95 +466,6 @@ def _bounds(old: View, new: View, keyword: str, name: str) -> list[Found]:
     else:
         change = Change(f"{name}_{'INCREASED' if before < after else 'DECREASED'}")
     return [Found(change, (keyword,))]
-
-
-def _values(values: Any) -> frozenset[str]:
-    """Values as what they are in JSON, where 1 and 1.0 are one number."""
-    listed = values if isinstance(values, list) else []
-    return frozenset(
-        json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value, sort_keys=True)
-        for value in listed
-    )
-
-
-def _names(value: Any) -> frozenset[str]:
-    return (
-        frozenset(each for each in value if isinstance(each, str)) if isinstance(value, list) else frozenset()
-    )
-
-
-def _arrays(view: View) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for keyword in ("dependencies", "dependentRequired"):
-        node = view.get(keyword)
-        if isinstance(node, dict):
-            found |= {name: _names(each) for name, each in node.items() if isinstance(each, list)}
-    return found
-
-
-def _has_default(view: View, name: str) -> bool:
-    properties = view.get("properties")
-    node = properties.get(name) if isinstance(properties, dict) else None
-    return isinstance(node, dict) and "default" in node
-
-
-def _additional(view: View, keyword: str) -> Any:
-    """Draft 2020-12 says under `items`, beside `prefixItems`, what earlier ones said under `additionalItems`."""
-    if keyword == "additionalItems" and "prefixItems" in view.raw:
-        return view.get("items")
-    if keyword == "additionalItems" and not isinstance(view.get("items"), list):
-        return None  # it means nothing there
-    return view.get(keyword)
-
-
-def _is_open(documents: Documents, view: View, keyword: str, unevaluated: str) -> bool:
-    additional = _additional(view, keyword)
-    if additional is False or isinstance(additional, dict) or view.get("patternProperties"):
-        return False
-    rest = documents.inside(view, unevaluated)
-    return rest is None or rest.kind is Kind.ANYTHING
-
-
-def _covering(documents: Documents, view: View, keyword: str, unevaluated: str) -> View | None:
-    """The schema of whatever is not described by name or place, in a content model that is partially open."""
-    additional = _additional(view, keyword)
-    if isinstance(additional, dict):
-        return documents.view(additional, view.base)
-    if additional is False:
-        return None
-    rest = documents.inside(view, unevaluated)
-    return None if rest is None or rest.kind in (Kind.NOTHING, Kind.ANYTHING) else rest
-
-
-def _covering_property(documents: Documents, view: View, name: str) -> View | None:
-    for pattern, schema in documents.inside_map(view, "patternProperties").items():
-        try:
-            if re.search(pattern, name):
-                return schema
-        except re.error:
-            continue  # a pattern that Python has not got
-    return _covering(documents, view, "additionalProperties", "unevaluatedProperties")
-
-
-def _all_items(documents: Documents, view: View) -> View | None:
-    if "prefixItems" in view.raw:
-        return None
-    return documents.inside(view, "items")
-
-
-def _items(documents: Documents, view: View) -> list[View]:
-    node = view.get("prefixItems") or view.get("items")
-    return [documents.view(each, view.base) for each in node] if isinstance(node, list) else []
-
-
-def _distinct(documents: Documents, parts: Sequence[View]) -> list[View]:
-    """Parts that say the same count once."""
-    found: dict[str, View] = {}
-    for part in parts:
-        settled = documents.settled(part)
-        text = f"{settled.kind} {settled.criterion} {json.dumps(settled.raw, sort_keys=True)} {id(settled) if not settled.raw else ''}"
-        found.setdefault(text, settled)
-    return list(found.values())
 
 
 def _match(edges: Sequence[dict[int, list[Found]]]) -> dict[int, int]:
