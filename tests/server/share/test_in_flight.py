@@ -9,7 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headrace.server.share.in_flight import Acknowledgement, Change, InFlight
+from headrace.server.share.acknowledgement import Acknowledgement
+from headrace.server.share.in_flight import InFlight
+from headrace.server.share.runs import Change
 from headrace.server.share.states import AcknowledgeType, DeadReason, RecordState, StateBatch
 from headrace.wire.errors import ErrorCode, KafkaError
 

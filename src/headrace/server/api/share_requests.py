@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from headrace.server.api.context import Context
 from headrace.server.coordinator.promise import Promise
 from headrace.server.security.operations import GROUP, TOPIC, Operation
-from headrace.server.share.in_flight import Acknowledgement
+from headrace.server.share.acknowledgement import Acknowledgement
 from headrace.server.share.states import AcknowledgeType
 from headrace.wire.errors import ErrorCode, KafkaError
 

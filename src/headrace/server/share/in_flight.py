@@ -12,11 +12,11 @@ are as they were.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from headrace.server.share.acknowledgement import Acknowledgement
+from headrace.server.share.runs import Change, Run, Runs
 from headrace.server.share.states import (
     AFTER,
     FINAL,
@@ -28,65 +28,6 @@ from headrace.server.share.states import (
 )
 from headrace.wire.errors import ErrorCode, KafkaError
 
-NOBODY = ""
-
-
-class Change:
-    """Deliveries that have ended, on the way into the share coordinator's log."""
-
-    __slots__ = ("batches", "dead", "first", "last")
-
-    def __init__(self) -> None:
-        self.batches: list[StateBatch] = []
-        self.dead: list[DeadRecords] = []
-        """Those of them that go to a dead-letter topic, if the group has one."""
-        self.first = -1
-        self.last = -1
-
-
-@dataclass(slots=True)
-class Run:
-    """Neighbouring records that have everything in common."""
-
-    first: int
-    last: int
-    state: RecordState
-    count: int = 0
-    """How often they were delivered, this time included."""
-    member: str = NOBODY
-    deadline: float = 0.0
-    change: Change | None = None
-    """Set while what comes next is being stored."""
-    next: RecordState = RecordState.AVAILABLE
-    next_count: int = 0
-
-    @property
-    def is_available(self) -> bool:
-        return self.state is RecordState.AVAILABLE and self.change is None
-
-    @property
-    def is_acquired(self) -> bool:
-        """Locked by a member who has said nothing yet."""
-        return self.state is RecordState.ACQUIRED and self.change is None
-
-    def continues(self, before: Run) -> bool:
-        return (
-            self.state is before.state
-            and self.count == before.count
-            and self.member == before.member
-            and self.deadline == before.deadline
-            and self.change is before.change
-            and self.next is before.next
-            and self.next_count == before.next_count
-        )
-
-
-class Acknowledgement(NamedTuple):
-    first: int
-    last: int
-    types: Sequence[int]
-    """One for all of them, or one for each."""
-
 
 class Acquired(NamedTuple):
     first: int
@@ -97,25 +38,23 @@ class Acquired(NamedTuple):
 class InFlight:
     def __init__(self, start: int, batches: Iterable[StateBatch] = ()) -> None:
         """As it was stored. What lies between batches has been handed out to members that have not answered."""
-        self.start = start
-        """Everything below is done with."""
-        self.end = start
-        """The first offset that was never handed out."""
-        self._runs: list[Run] = []
-        for batch in sorted(batches):
-            if batch.last < self.end:
-                continue
-            self._extend(batch.first)
-            first = max(batch.first, self.end)
-            self._runs.append(Run(first, batch.last, RecordState(batch.state), batch.deliveries))
-            self.end = batch.last + 1
-        self.advance()
+        self._runs = Runs(start, batches)
 
     # Questions
 
     @property
+    def start(self) -> int:
+        """Everything below is done with."""
+        return self._runs.start
+
+    @property
+    def end(self) -> int:
+        """The first offset that was never handed out."""
+        return self._runs.end
+
+    @property
     def runs(self) -> Sequence[Run]:
-        return self._runs
+        return self._runs.all
 
     @property
     def in_flight(self) -> int:
@@ -148,13 +87,14 @@ class InFlight:
 
     def archive(self, first: int, last: int) -> None:
         """There is nothing to deliver at these offsets: what was not handed out before never will be."""
-        if last < max(first, self.start):
+        runs = self._runs
+        if last < max(first, runs.start):
             return
-        self._extend(last + 1)
-        for run in self._cut(max(first, self.start), last):
+        runs.extend(last + 1)
+        for run in runs.cut(max(first, runs.start), last):
             if run.is_available:
                 run.state = RecordState.ARCHIVED
-        self._join(first, last)
+        runs.join(first, last)
 
     def acquire(
         self,
@@ -176,33 +116,34 @@ class InFlight:
         records are taken only while fewer than `most_locks` are in flight. Neighbours are reported together, but cut at
         the batch where `group_by` records are reached.
         """
+        runs = self._runs
         given: list[Acquired] = []
         count = 0
-        position = max(offset, self.start)
+        position = max(offset, runs.start)
         for first, last in batches:
             first = max(first, position)
             if count >= most:
                 break
             if last < first:
                 continue
-            room = most_locks - self.in_flight
-            if last >= self.end:
+            room = most_locks - (runs.end - runs.start)
+            if last >= runs.end:
                 if room <= 0:
-                    if first >= self.end:
+                    if first >= runs.end:
                         break
-                    last = self.end - 1
+                    last = runs.end - 1
                 elif exact:
-                    waiting = self._available_in(first, self.end - 1)
-                    last = min(last, max(first, self.end) + max(min(room, most - count - waiting), 0) - 1)
+                    waiting = self._available_in(first, runs.end - 1)
+                    last = min(last, max(first, runs.end) + max(min(room, most - count - waiting), 0) - 1)
             self.archive(position, first - 1)
-            self._extend(last + 1)
-            for run in self._cut(first, last):
+            runs.extend(last + 1)
+            for run in runs.cut(first, last):
                 if not run.is_available:
                     continue
                 size = min(run.last - run.first + 1, most - count) if exact else run.last - run.first + 1
                 if size == 0:
                     break
-                self._split(run.first + size)
+                runs.split(run.first + size)
                 run.state, run.member, run.deadline = RecordState.ACQUIRED, member, deadline
                 run.count += 1
                 count += size
@@ -216,16 +157,16 @@ class InFlight:
                     given[-1] = Acquired(before.first, run.last, run.count)
                 else:
                     given.append(Acquired(run.first, run.last, run.count))
-            self._join(first, last)
+            runs.join(first, last)
             position = last + 1
         else:
-            if count < most and most_locks > self.in_flight:
+            if count < most and most_locks > runs.end - runs.start:
                 self.archive(position, read_to - 1)
-        self.advance()
+        runs.advance()
         return given
 
     def _available_in(self, first: int, last: int) -> int:
-        return sum(run.last - run.first + 1 for run in self._cut(first, last) if run.is_available)
+        return sum(run.last - run.first + 1 for run in self._runs.cut(first, last) if run.is_available)
 
     # Ending deliveries
 
@@ -242,8 +183,8 @@ class InFlight:
         allowed).
         """
         decided: list[tuple[int, int, AcknowledgeType]] = []
-        for first, last, types in acknowledgements:
-            decided += _by_type(first, last, types)
+        for each in acknowledgements:
+            decided += each.by_type()
         for first, last, kind in decided:
             if kind is AcknowledgeType.RENEW and renewed is None:
                 raise KafkaError(
@@ -254,12 +195,12 @@ class InFlight:
                 continue  # deleted from the log meanwhile
             if last >= self.end:
                 raise _not_held(first, last)
-            for run in self._between(max(first, self.start), last):
+            for run in self._runs.between(max(first, self.start), last):
                 if not run.is_acquired or run.member != member:
                     raise _not_held(max(first, run.first), min(last, run.last))
         change = Change()
         for first, last, kind in decided:
-            for run in self._cut(max(first, self.start), last):
+            for run in self._runs.cut(max(first, self.start), last):
                 if run.change is not None:
                     self.undo(change)
                     raise _not_held(run.first, run.last)  # named twice in one request
@@ -307,123 +248,23 @@ class InFlight:
 
     def complete(self, change: Change) -> None:
         """It is stored: it takes effect."""
-        for run in self._between(max(change.first, self.start), change.last):
+        for run in self._runs.between(max(change.first, self.start), change.last):
             if run.change is change:
                 run.state, run.count = run.next, run.next_count
-                _settle(run)
-        self._join(change.first, change.last)
-        self.advance()
+                run.settle()
+        self._runs.join(change.first, change.last)
+        self._runs.advance()
 
     def undo(self, change: Change) -> None:
         """It could not be stored: the member still holds the records, until its lock ends."""
-        for run in self._between(max(change.first, self.start), change.last):
+        for run in self._runs.between(max(change.first, self.start), change.last):
             if run.change is change:
                 run.change = None
                 run.next, run.next_count = RecordState.AVAILABLE, 0
 
-    def advance(self) -> None:
-        """Move the start past what is done with."""
-        done = 0
-        for run in self._runs:
-            if run.state not in FINAL:
-                break
-            done += 1
-            self.start = run.last + 1
-        del self._runs[:done]
-
     def move_start(self, offset: int) -> None:
         """The log begins at `offset` now: what lay before is gone, whoever held it."""
-        if offset <= self.start:
-            return
-        if offset >= self.end:
-            self._runs.clear()
-            self.start = self.end = offset
-            return
-        self._cut(offset, offset)
-        del self._runs[: self._index(offset)]
-        self.start = offset
-        self.advance()
-
-    # Runs
-
-    def _extend(self, end: int) -> None:
-        """Cover the offsets up to `end`."""
-        if end > self.end:
-            self._runs.append(Run(self.end, end - 1, RecordState.AVAILABLE))
-            self.end = end
-
-    def _index(self, offset: int) -> int:
-        return bisect_right(self._runs, offset, key=_first) - 1
-
-    def _between(self, first: int, last: int) -> list[Run]:
-        """The runs that touch these offsets."""
-        if last < first or not self._runs:
-            return []
-        return self._runs[max(self._index(first), 0) : self._index(last) + 1]
-
-    def _cut(self, first: int, last: int) -> list[Run]:
-        """The runs that are exactly these offsets, split off from their neighbours."""
-        if last < first or first >= self.end or last < self.start:
-            return []
-        self._split(first)
-        self._split(last + 1)
-        return self._runs[self._index(first) : self._index(last) + 1]
-
-    def _split(self, offset: int) -> None:
-        """A run begins at `offset`."""
-        if self.start < offset < self.end:
-            index = self._index(offset)
-            run = self._runs[index]
-            if run.first < offset:
-                self._runs.insert(index + 1, replace(run, first=offset))
-                run.last = offset - 1
-
-    def _join(self, first: int, last: int) -> None:
-        """Make one of neighbours that have become equal, in and next to these offsets."""
-        if not self._runs:
-            return
-        low = max(self._index(first) - 1, 0)
-        high = min(self._index(last) + 1, len(self._runs) - 1)
-        joined = [self._runs[low]]
-        for run in self._runs[low + 1 : high + 1]:
-            if run.continues(joined[-1]):
-                joined[-1].last = run.last
-            else:
-                joined.append(run)
-        self._runs[low : high + 1] = joined
-
-
-def _first(run: Run) -> int:
-    return run.first
-
-
-def _settle(run: Run) -> None:
-    run.change, run.member, run.deadline = None, NOBODY, 0.0
-    run.next, run.next_count = RecordState.AVAILABLE, 0
-
-
-def _by_type(first: int, last: int, types: Sequence[int]) -> list[tuple[int, int, AcknowledgeType]]:
-    """Stretches of one acknowledgement with the same type."""
-    if last < first or len(types) not in (1, last - first + 1):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"An acknowledgement of offsets {first} to {last} has {len(types)} types; it needs one, or one for each.",
-        )
-    try:
-        kinds = [AcknowledgeType(each) for each in types]
-    except ValueError:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"{list(types)} holds an unknown acknowledge type."
-        ) from None
-    if len(kinds) == 1:
-        return [(first, last, kinds[0])]
-    stretches: list[tuple[int, int, AcknowledgeType]] = []
-    for offset, kind in enumerate(kinds, first):
-        if stretches and stretches[-1][2] is kind:
-            stretches[-1] = (stretches[-1][0], offset, kind)
-        else:
-            stretches.append((offset, offset, kind))
-    return stretches
+        self._runs.move_start(offset)
 
 
 def _not_held(first: int, last: int) -> KafkaError:

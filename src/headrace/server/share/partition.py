@@ -22,10 +22,12 @@ from headrace.clock import Clock, Timer
 from headrace.server.coordinator.promise import Promise, run
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.turn import Turn
+from headrace.server.share.acknowledgement import Acknowledgement
 from headrace.server.share.chunk import Chunk, read_chunk
 from headrace.server.share.coordinator.records import ShareKey
 from headrace.server.share.coordinator.state import NOT_SET, StoredState
-from headrace.server.share.in_flight import Acknowledgement, Acquired, Change, InFlight
+from headrace.server.share.in_flight import Acquired, InFlight
+from headrace.server.share.runs import Change
 from headrace.server.share.settings import ShareGroupSettings
 from headrace.server.share.states import DeadRecords, StateBatch
 from headrace.wire.errors import ErrorCode, KafkaError
