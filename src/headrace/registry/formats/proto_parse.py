@@ -8,23 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from google.protobuf import descriptor_pb2 as pb
 from google.protobuf.message import Message
 
-from headrace.registry.errors import InvalidSchema
-from headrace.registry.formats.base import MAX_DEPTH
 from headrace.registry.formats.proto_options import Aggregate, Constant, OptionName, Options
-
-_TOKENS = re.compile(
-    r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)
-    |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    |(?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?[fF]?(?![\w.])|0[xX][0-9a-fA-F]+(?!\w)|\d+\w*)
-    |(?P<name>[A-Za-z_]\w*)
-    |(?P<sign>[-+{}()\[\]<>;:,=./])""",
-    re.DOTALL | re.VERBOSE,
-)
+from headrace.registry.formats.proto_tokens import Tokens
 
 
 class _Fields(Protocol):
@@ -42,10 +32,6 @@ SCALARS = {
 }
 _LABELS = {"optional": 1, "required": 2, "repeated": 3}
 _MAX_TAG, _MAX_ENUM = 2**29 - 1, 2**31 - 1
-_ESCAPES = re.compile(
-    rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
-)
-_SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 
 def parse(text: str, name: str) -> pb.FileDescriptorProto:
@@ -53,159 +39,53 @@ def parse(text: str, name: str) -> pb.FileDescriptorProto:
     return _Parser(text, name).file()
 
 
-def unquote(literal: str) -> bytes:
-    def plain(found: re.Match[bytes]) -> bytes:
-        octal, hexadecimal, short, long, other = found.groups()
-        if octal is not None:
-            return bytes([int(octal, 8) & 0xFF])
-        if hexadecimal is not None:
-            return bytes([int(hexadecimal, 16)])
-        if short is not None or long is not None:
-            return chr(int(short or long, 16)).encode("utf-8", "replace")
-        return _SIMPLE.get(other, other)
-
-    return _ESCAPES.sub(plain, literal[1:-1].encode())
-
-
 class _Parser:
     def __init__(self, text: str, name: str) -> None:
-        self._text = text
-        self._tokens: list[tuple[str, str, int]] = []
-        position = 0
-        for found in _TOKENS.finditer(text):
-            if found.start() != position:
-                break
-            position = found.end()
-            if found.lastgroup != "blank":
-                self._tokens.append((found.lastgroup or "", found.group(), found.start()))
-        if position != len(text):
-            self._fail(f"unexpected {text[position : position + 10].split()[0]!r}", position)
-        self._tokens.append(("end", "the end of the file", len(text)))
-        self._place = 0
-        self._depth = 0
+        self._tokens = Tokens(text)
         self._file = pb.FileDescriptorProto(name=name)
         self._proto3 = self._editions = False
-
-    # Tokens.
-
-    def _fail(self, what: str, position: int | None = None) -> NoReturn:
-        if position is None:
-            position = self._tokens[self._place][2]
-        line = self._text.count("\n", 0, position) + 1
-        column = position - (self._text.rfind("\n", 0, position) + 1) + 1
-        raise InvalidSchema(f"Syntax error at {line}:{column}: {what}")
-
-    def _peek(self) -> str:
-        return self._tokens[self._place][1]
-
-    def _kind(self) -> str:
-        return self._tokens[self._place][0]
-
-    def _next(self) -> str:
-        token = self._tokens[self._place][1]
-        self._place += 1
-        return token
-
-    def _take(self, token: str) -> bool:
-        if self._peek() == token and self._kind() != "string":
-            self._place += 1
-            return True
-        return False
-
-    def _expect(self, token: str) -> None:
-        if not self._take(token):
-            self._fail(f"expected {token!r} but was {self._peek()!r}")
-
-    def _name(self) -> str:
-        if self._kind() != "name":
-            self._fail(f"expected a name but was {self._peek()!r}")
-        return self._next()
-
-    def _full_name(self) -> str:
-        parts = ["."] if self._take(".") else []
-        parts.append(self._name())
-        while self._take("."):
-            parts += [".", self._name()]
-        return "".join(parts)
-
-    def _string(self) -> bytes:
-        if self._kind() != "string":
-            self._fail(f"expected a string but was {self._peek()!r}")
-        value = unquote(self._next())
-        while self._kind() == "string":
-            value += unquote(self._next())
-        return value
-
-    def _text_value(self) -> str:
-        return self._string().decode("utf-8", "replace")
-
-    def _integer(self, least: int, most: int) -> int:
-        negative = self._take("-")
-        if self._kind() != "number":
-            self._fail(f"expected a number but was {self._peek()!r}")
-        literal = self._peek()
-        try:
-            value = int(literal, 8 if re.fullmatch(r"0[0-7]+", literal) else 0)
-        except ValueError:
-            self._fail(f"expected an integer but was {literal!r}")
-        value = -value if negative else value
-        if not least <= value <= most:
-            self._fail(f"{value} is out of range")
-        self._place += 1
-        return value
-
-    def _block(self, statement: Callable[[], None]) -> None:
-        self._expect("{")
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            self._fail(f"it is nested more than {MAX_DEPTH} levels deep")
-        while not self._take("}"):
-            if not self._take(";"):
-                statement()
-        self._depth -= 1
-        self._take(";")
 
     # The file.
 
     def file(self) -> pb.FileDescriptorProto:
-        if self._peek() in ("syntax", "edition"):
+        if self._tokens.peek() in ("syntax", "edition"):
             self._syntax()
         else:
             self._file.syntax = "proto2"
-        while self._kind() != "end":
-            if not self._take(";"):
+        while self._tokens.kind() != "end":
+            if not self._tokens.take(";"):
                 self._top_level()
         return self._file
 
     def _syntax(self) -> None:
-        which = self._next()
-        self._expect("=")
-        value = self._text_value()
-        self._expect(";")
+        which = self._tokens.next()
+        self._tokens.expect("=")
+        value = self._tokens.text()
+        self._tokens.expect(";")
         if which == "edition":
             number = pb.Edition.items()
             found = dict(number).get(f"EDITION_{value}")
             if found is None:
-                self._fail(f"unknown edition {value!r}")
+                self._tokens.fail(f"unknown edition {value!r}")
             self._file.syntax, self._file.edition, self._editions = "editions", found, True
         elif value in ("proto2", "proto3"):
             self._file.syntax, self._proto3 = value, value == "proto3"
         else:
-            self._fail(f"unknown syntax {value!r}; it is proto2 or proto3")
+            self._tokens.fail(f"unknown syntax {value!r}; it is proto2 or proto3")
 
     def _top_level(self) -> None:
         file = self._file
-        word = self._name()
+        word = self._tokens.name()
         if word == "package":
-            file.package = self._full_name()
-            self._expect(";")
+            file.package = self._tokens.full_name()
+            self._tokens.expect(";")
         elif word == "import":
-            if self._take("public"):
+            if self._tokens.take("public"):
                 file.public_dependency.append(len(file.dependency))
-            elif self._take("weak"):
+            elif self._tokens.take("weak"):
                 file.weak_dependency.append(len(file.dependency))
-            file.dependency.append(self._text_value())
-            self._expect(";")
+            file.dependency.append(self._tokens.text())
+            self._tokens.expect(";")
         elif word == "option":
             self._option(file.options)
         elif word == "message":
@@ -217,17 +97,17 @@ class _Parser:
         elif word == "extend":
             self._extend(file.extension, file.message_type)
         else:
-            self._place -= 1
-            self._fail(f"unexpected {word!r}")
+            self._tokens.back()
+            self._tokens.fail(f"unexpected {word!r}")
 
     # Messages.
 
     def _message(self, message: pb.DescriptorProto) -> None:
-        message.name = self._name()
+        message.name = self._tokens.name()
         self._body(message)
 
     def _body(self, message: pb.DescriptorProto) -> None:
-        self._block(lambda: self._element(message))
+        self._tokens.block(lambda: self._element(message))
         for field in message.field:  # after all real ones, as protoc does
             if field.proto3_optional:
                 field.oneof_index = len(message.oneof_decl)
@@ -237,7 +117,7 @@ class _Parser:
                 message.oneof_decl.add(name=name)
 
     def _element(self, message: pb.DescriptorProto) -> None:
-        word, following = self._peek(), self._tokens[self._place + 1][1]
+        word, following = self._tokens.peek(), self._tokens.ahead(1)
         if following in ("=", ".") or (word not in _ELEMENTS and not (word == "map" and following == "<")):
             self._field(message.field, message.nested_type)
             return
@@ -245,7 +125,7 @@ class _Parser:
             self._map(message)
             return
         if word in ("message", "enum", "oneof", "extend", "reserved", "extensions", "option"):
-            self._place += 1
+            self._tokens.next()
         match word:
             case "message":
                 self._message(message.nested_type.add())
@@ -269,19 +149,19 @@ class _Parser:
     ) -> None:
         label = 1
         optional = False
-        if self._peek() in _LABELS and self._tokens[self._place + 1][1] != "=":
-            word = self._next()
+        if self._tokens.peek() in _LABELS and self._tokens.ahead(1) != "=":
+            word = self._tokens.next()
             if oneof is not None:
-                self._place -= 1
-                self._fail("a field of a oneof has no label")
+                self._tokens.back()
+                self._tokens.fail("a field of a oneof has no label")
             label, optional = _LABELS[word], word == "optional"
         elif oneof is None and not self._proto3 and not self._editions:
-            self._fail(f"expected optional, required or repeated but was {self._peek()!r}")
-        if self._peek() == "group" and self._tokens[self._place + 2][1] == "=":
+            self._tokens.fail(f"expected optional, required or repeated but was {self._tokens.peek()!r}")
+        if self._tokens.peek() == "group" and self._tokens.ahead(2) == "=":
             self._group(fields, groups, label, oneof, extendee)
             return
         field = fields.add(label=label)
-        kind = self._full_name()
+        kind = self._tokens.full_name()
         if kind in SCALARS:
             field.type = SCALARS[kind]
         else:
@@ -291,23 +171,23 @@ class _Parser:
             field.proto3_optional = True
 
     def _finish_field(self, field: pb.FieldDescriptorProto, oneof: int | None, extendee: str) -> None:
-        field.name = self._name()
-        self._expect("=")
-        field.number = self._integer(1, _MAX_TAG)
+        field.name = self._tokens.name()
+        self._tokens.expect("=")
+        field.number = self._tokens.integer(1, _MAX_TAG)
         if oneof is not None:
             field.oneof_index = oneof
         if extendee:
             field.extendee = extendee
         self._field_options(field)
-        self._expect(";")
+        self._tokens.expect(";")
 
     def _group(
         self, fields: _Fields, groups: _Messages, label: int, oneof: int | None, extendee: str
     ) -> None:
-        self._place += 1
-        name = self._name()
-        self._expect("=")
-        field = fields.add(name=name.lower(), label=label, number=self._integer(1, _MAX_TAG))
+        self._tokens.next()
+        name = self._tokens.name()
+        self._tokens.expect("=")
+        field = fields.add(name=name.lower(), label=label, number=self._tokens.integer(1, _MAX_TAG))
         field.type = pb.FieldDescriptorProto.TYPE_GROUP
         field.type_name = name
         if oneof is not None:
@@ -318,14 +198,14 @@ class _Parser:
         self._body(groups.add(name=name))
 
     def _map(self, message: pb.DescriptorProto) -> None:
-        self._place += 1
-        self._expect("<")
-        key = self._name()
+        self._tokens.next()
+        self._tokens.expect("<")
+        key = self._tokens.name()
         if key not in SCALARS or key in ("float", "double", "bytes"):
-            self._fail(f"a map's key cannot be {key}")
-        self._expect(",")
-        value = self._full_name()
-        self._expect(">")
+            self._tokens.fail(f"a map's key cannot be {key}")
+        self._tokens.expect(",")
+        value = self._tokens.full_name()
+        self._tokens.expect(">")
         field = message.field.add(label=3, type=pb.FieldDescriptorProto.TYPE_MESSAGE)
         self._finish_field(field, None, "")
         camel = "".join(part[:1].upper() + part[1:] for part in field.name.split("_"))
@@ -341,130 +221,130 @@ class _Parser:
 
     def _oneof(self, message: pb.DescriptorProto) -> None:
         number = len(message.oneof_decl)
-        oneof = message.oneof_decl.add(name=self._name())
+        oneof = message.oneof_decl.add(name=self._tokens.name())
 
         def element() -> None:
-            if (self._peek() == "option" and self._tokens[self._place + 2][1] != "=") or (
-                self._peek() == "option" and self._tokens[self._place + 1][1] != "."
+            if (self._tokens.peek() == "option" and self._tokens.ahead(2) != "=") or (
+                self._tokens.peek() == "option" and self._tokens.ahead(1) != "."
             ):
-                self._place += 1
+                self._tokens.next()
                 self._option(oneof.options)
             else:
                 self._field(message.field, message.nested_type, number)
 
-        self._block(element)
+        self._tokens.block(element)
 
     def _extend(self, fields: _Fields, groups: _Messages) -> None:
-        extendee = self._full_name()
-        self._block(lambda: self._field(fields, groups, extendee=extendee))
+        extendee = self._tokens.full_name()
+        self._tokens.block(lambda: self._field(fields, groups, extendee=extendee))
 
     def _reserved(
         self, of: pb.DescriptorProto | pb.EnumDescriptorProto, most: int, *, inclusive: bool
     ) -> None:
         while True:
-            if self._kind() == "string":
-                of.reserved_name.append(self._text_value())
-            elif self._kind() == "name":
-                of.reserved_name.append(self._name())
+            if self._tokens.kind() == "string":
+                of.reserved_name.append(self._tokens.text())
+            elif self._tokens.kind() == "name":
+                of.reserved_name.append(self._tokens.name())
             else:
                 start, end = self._range(-(2**31) if inclusive else 1, most)
                 of.reserved_range.add(start=start, end=end if inclusive else end + 1)
-            if not self._take(","):
+            if not self._tokens.take(","):
                 break
-        self._expect(";")
+        self._tokens.expect(";")
 
     def _range(self, least: int, most: int) -> tuple[int, int]:
-        start = self._integer(least, most)
-        if not self._take("to"):
+        start = self._tokens.integer(least, most)
+        if not self._tokens.take("to"):
             return start, start
-        return start, most if self._take("max") else self._integer(start, most)
+        return start, most if self._tokens.take("max") else self._tokens.integer(start, most)
 
     def _extensions(self, message: pb.DescriptorProto) -> None:
         first = len(message.extension_range)
         while True:
             start, end = self._range(1, _MAX_TAG)
             message.extension_range.add(start=start, end=end + 1)
-            if not self._take(","):
+            if not self._tokens.take(","):
                 break
-        if self._take("["):
+        if self._tokens.take("["):
             options = Options(message.extension_range[first].options)
             self._bracketed(options.set)
             for each in message.extension_range[first + 1 :]:
                 each.options.CopyFrom(message.extension_range[first].options)
-        self._expect(";")
+        self._tokens.expect(";")
 
     # Enums and services.
 
     def _enum(self, enum: pb.EnumDescriptorProto) -> None:
-        enum.name = self._name()
+        enum.name = self._tokens.name()
 
         def element() -> None:
-            following = self._tokens[self._place + 1][1]
-            if self._peek() == "option" and following != "=":
-                self._place += 1
+            following = self._tokens.ahead(1)
+            if self._tokens.peek() == "option" and following != "=":
+                self._tokens.next()
                 self._option(enum.options)
-            elif self._peek() == "reserved" and following != "=":
-                self._place += 1
+            elif self._tokens.peek() == "reserved" and following != "=":
+                self._tokens.next()
                 self._reserved(enum, _MAX_ENUM, inclusive=True)
             else:
-                value = enum.value.add(name=self._name())
-                self._expect("=")
-                value.number = self._integer(-(2**31), _MAX_ENUM)
-                if self._take("["):
+                value = enum.value.add(name=self._tokens.name())
+                self._tokens.expect("=")
+                value.number = self._tokens.integer(-(2**31), _MAX_ENUM)
+                if self._tokens.take("["):
                     self._bracketed(Options(value.options).set)
-                self._expect(";")
+                self._tokens.expect(";")
 
-        self._block(element)
+        self._tokens.block(element)
 
     def _service(self, service: pb.ServiceDescriptorProto) -> None:
-        service.name = self._name()
+        service.name = self._tokens.name()
 
         def element() -> None:
-            word = self._name()
+            word = self._tokens.name()
             if word == "option":
                 self._option(service.options)
                 return
             if word != "rpc":
-                self._fail(f"expected rpc but was {word!r}")
-            method = service.method.add(name=self._name())
+                self._tokens.fail(f"expected rpc but was {word!r}")
+            method = service.method.add(name=self._tokens.name())
             method.client_streaming, method.input_type = self._message_of_rpc()
-            self._expect("returns")
+            self._tokens.expect("returns")
             method.server_streaming, method.output_type = self._message_of_rpc()
             if not method.client_streaming:
                 method.ClearField("client_streaming")
             if not method.server_streaming:
                 method.ClearField("server_streaming")
-            if self._peek() != "{":
-                self._expect(";")
+            if self._tokens.peek() != "{":
+                self._tokens.expect(";")
                 return
 
             def inside() -> None:
-                self._expect("option")
+                self._tokens.expect("option")
                 self._option(method.options)
 
-            self._block(inside)
+            self._tokens.block(inside)
 
-        self._block(element)
+        self._tokens.block(element)
 
     def _message_of_rpc(self) -> tuple[bool, str]:
-        self._expect("(")
-        streaming = self._peek() == "stream" and self._tokens[self._place + 1][1] != ")"
+        self._tokens.expect("(")
+        streaming = self._tokens.peek() == "stream" and self._tokens.ahead(1) != ")"
         if streaming:
-            self._place += 1
-        name = self._full_name()
-        self._expect(")")
+            self._tokens.next()
+        name = self._tokens.full_name()
+        self._tokens.expect(")")
         return streaming, name
 
     # Options.
 
     def _option(self, options: Message) -> None:
         name = self._option_name()
-        self._expect("=")
+        self._tokens.expect("=")
         self._apply(Options(options).set, name, self._constant())
-        self._expect(";")
+        self._tokens.expect(";")
 
     def _field_options(self, field: pb.FieldDescriptorProto) -> None:
-        if not self._take("["):
+        if not self._tokens.take("["):
             return
         options = Options(field.options)
 
@@ -482,11 +362,11 @@ class _Parser:
     def _bracketed(self, apply: Callable[[list[OptionName], Constant], None]) -> None:
         while True:
             name = self._option_name()
-            self._expect("=")
+            self._tokens.expect("=")
             self._apply(apply, name, self._constant())
-            if not self._take(","):
+            if not self._tokens.take(","):
                 break
-        self._expect("]")
+        self._tokens.expect("]")
 
     def _apply(
         self, apply: Callable[[list[OptionName], Constant], None], name: list[OptionName], value: Constant
@@ -494,53 +374,53 @@ class _Parser:
         try:
             apply(name, value)
         except (ValueError, TypeError) as error:
-            self._fail(f"option {'.'.join(part.text for part in name)}: {error}")
+            self._tokens.fail(f"option {'.'.join(part.text for part in name)}: {error}")
 
     def _option_name(self) -> list[OptionName]:
         parts = []
         while True:
-            if self._take("("):
-                parts.append(OptionName(self._full_name(), True))
-                self._expect(")")
+            if self._tokens.take("("):
+                parts.append(OptionName(self._tokens.full_name(), True))
+                self._tokens.expect(")")
             else:
-                parts.append(OptionName(self._name(), False))
-            if not self._take("."):
+                parts.append(OptionName(self._tokens.name(), False))
+            if not self._tokens.take("."):
                 return parts
 
     def _constant(self) -> Constant:
-        kind = self._kind()
+        kind = self._tokens.kind()
         if kind == "string":
-            return Constant(self._string())
-        if self._peek() == "{":
+            return Constant(self._tokens.string())
+        if self._tokens.peek() == "{":
             return Constant(Aggregate(self._aggregate()))
-        sign = self._next() if self._peek() in ("-", "+") else ""
-        if self._kind() == "name":
-            word = self._name() if sign else self._full_name()
+        sign = self._tokens.next() if self._tokens.peek() in ("-", "+") else ""
+        if self._tokens.kind() == "name":
+            word = self._tokens.name() if sign else self._tokens.full_name()
             if sign and word not in ("inf", "nan"):
-                self._fail(f"expected a number but was {word!r}")
+                self._tokens.fail(f"expected a number but was {word!r}")
             return Constant(float(sign + word) if sign else word, is_word=not sign)
-        if self._kind() != "number":
-            self._fail(f"expected a constant but was {self._peek()!r}")
-        literal = self._next()
+        if self._tokens.kind() != "number":
+            self._tokens.fail(f"expected a constant but was {self._tokens.peek()!r}")
+        literal = self._tokens.next()
         try:
             number: int | float = int(literal, 8 if re.fullmatch(r"0[0-7]+", literal) else 0)
         except ValueError:
             try:
                 number = float(literal.rstrip("fF"))
             except ValueError:
-                self._place -= 1
-                self._fail(f"{literal!r} is no number")
+                self._tokens.back()
+                self._tokens.fail(f"{literal!r} is no number")
         return Constant(-number if sign == "-" else number)
 
     def _aggregate(self) -> str:
         """The inside of {…} as text: what it means depends on a message that is only known once all files are."""
-        self._expect("{")
+        self._tokens.expect("{")
         depth = 1
         words: list[str] = []
         while True:
-            if self._kind() == "end":
-                self._fail("expected '}' but was the end of the file")
-            token = self._next()
+            if self._tokens.kind() == "end":
+                self._tokens.fail("expected '}' but was the end of the file")
+            token = self._tokens.next()
             depth += token in ("{", "<")
             depth -= token in ("}", ">")
             if not depth:
