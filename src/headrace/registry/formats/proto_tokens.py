@@ -105,9 +105,13 @@ class Tokens:
     def string(self) -> bytes:
         if self.kind() != "string":
             self.fail(f"expected a string but was {self.peek()!r}")
-        value = unquote(self.next())
+        value = b""
         while self.kind() == "string":
-            value += unquote(self.next())
+            try:
+                value += unquote(self.peek())
+            except (ValueError, OverflowError):
+                self.fail(f"{self.peek()} names a character that Unicode does not have")
+            self.next()
         return value
 
     def text(self) -> str:
