@@ -20,6 +20,7 @@ from headrace.server.cluster.peers import Peers
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.replicas import Replicas
 from headrace.server.share.coordinator.records import ShareKey
+from headrace.server.share.retrying import Retries
 from headrace.server.share.settings import ShareGroupSettings
 from headrace.server.share.states import DeadReason, DeadRecords
 from headrace.wire.batch import iterate_batches
@@ -34,21 +35,26 @@ Header = tuple[str, bytes | None]
 
 PATIENCE = 30.0
 """Seconds of trying; then the records are given up without a letter, and the log says which."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 PRODUCE_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 READ_BYTES = 1 << 20
-RETRIED = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.NOT_CONTROLLER,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
+_RETRIES = Retries(
+    frozenset(
+        {
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            ErrorCode.LEADER_NOT_AVAILABLE,
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+            ErrorCode.REQUEST_TIMED_OUT,
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            ErrorCode.NOT_CONTROLLER,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+    ),
+    unreachable=ErrorCode.LEADER_NOT_AVAILABLE,
+    first_pause=0.05,
+    longest_pause=2.0,
+    patience=PATIENCE,
 )
 REASONS = {
     DeadReason.REJECTED: "Rejected: a member of share group {} rejected the record",
@@ -138,20 +144,11 @@ class DeadLetterWriter:
             yield builder.build()
 
     async def _deliver(self, topic: str, source: int, batch: bytearray) -> None:
-        pause, deadline = FIRST_PAUSE, self._clock.monotonic() + PATIENCE
-        while True:
-            try:
-                await self._require(topic)
-                await self._append(topic, source, bytearray(batch))
-                return
-            except KafkaError as error:
-                failure = error
-            except OSError as error:
-                failure = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, str(error))
-            if failure.code not in RETRIED or self._clock.monotonic() + pause > deadline:
-                raise failure
-            await self._clock.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+        async def attempt() -> None:
+            await self._require(topic)
+            await self._append(topic, source, bytearray(batch))
+
+        await _RETRIES.run(self._clock, attempt)
 
     async def _require(self, topic: str) -> None:
         """The topic is there and takes letters, or is made where that is allowed."""

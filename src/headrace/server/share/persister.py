@@ -14,6 +14,7 @@ from headrace.server.cluster.peers import Peers
 from headrace.server.share.coordinator.coordinator import ShareCoordinator
 from headrace.server.share.coordinator.records import ShareKey
 from headrace.server.share.coordinator.state import StoredState, Summary
+from headrace.server.share.retrying import Retries
 from headrace.server.share.states import StateBatch
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages import (
@@ -26,16 +27,19 @@ from headrace.wire.messages import (
 
 T = TypeVar("T")
 
-TRY_AGAIN = frozenset(
-    {
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    }
+_RETRIES = Retries(
+    frozenset(
+        {
+            ErrorCode.NOT_COORDINATOR,
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        }
+    ),
+    unreachable=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    first_pause=0.02,
+    longest_pause=1.0,
+    patience=15.0,
 )
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
-PATIENCE = 15.0
-"""Seconds of trying, after which whoever waits gets the error."""
 WRITE_VERSION = SUMMARY_VERSION = 1
 
 
@@ -146,19 +150,11 @@ class Persister:
         local: Callable[[], Awaitable[T]],
         remote: Callable[[int], Awaitable[T]],
     ) -> T:
-        pause, deadline = FIRST_PAUSE, self._clock.monotonic() + PATIENCE
-        while True:
-            try:
-                broker = await self._locate(key)
-                return await (local() if broker == self._broker_id else remote(broker))
-            except KafkaError as error:
-                failure = error
-            except OSError as error:
-                failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error))
-            if failure.code not in TRY_AGAIN or self._clock.monotonic() + pause > deadline:
-                raise failure
-            await self._clock.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+        async def attempt() -> T:
+            broker = await self._locate(key)
+            return await (local() if broker == self._broker_id else remote(broker))
+
+        return await _RETRIES.run(self._clock, attempt)
 
     async def _locate(self, key: ShareKey) -> int:
         image = self._cluster.image
