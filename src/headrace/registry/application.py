@@ -149,7 +149,7 @@ class Application:
         except Unreachable as error:
             raise no_writer(change.doing, str(error)) from None
         if answer.offset is not None:
-            # Whoever asks this instance next is to find what was changed.
+            # The next request to this instance must see the change.
             try:
                 await asyncio.wait_for(self._running.following.applied(answer.offset - 1), _CATCHING_UP)
             except TimeoutError:

@@ -1,4 +1,4 @@
-"""Follows the topic: a thread reads, the loop applies, and whoever waits for an offset hears when it is applied."""
+"""Follows the topic: a thread reads, the event loop applies, and waits for an offset end once it is applied."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def schema_reply(entry: Entry, *, full: bool, named: bool, text: str | None = No
 
 
 def registered_reply(registered: Registered, asked: Content, *, full: bool) -> dict[str, Any]:
-    """What was registered is told only where it is not what was asked for: a client keeps the text that it sent."""
+    """The reply repeats what was registered only where that differs from the request: a client keeps the text it sent."""
     if not full:
         return {"id": registered.id}
     content = registered.content

@@ -106,7 +106,7 @@ class Gate:
 
     @property
     def judges(self) -> bool:
-        """Whether there are permissions; otherwise whoever is let in may do all."""
+        """Whether there are permissions; without them, everyone who can log in may do everything."""
         return self._acls_file is not None
 
     def refresh(self) -> None:

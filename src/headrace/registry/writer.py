@@ -68,7 +68,7 @@ class Writer:
         self._task = asyncio.create_task(self._run())
 
     def close(self) -> None:
-        """Write no more; who waits hears that there is no writer."""
+        """Stop writing; operations still waiting fail because there is no writer."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()

@@ -13,7 +13,7 @@ HEALTHY_SECONDS = 10.0
 
 @dataclass(slots=True)
 class Restarts:
-    """Not at all at first, since until then a broker's partitions lack a replica; with pauses that grow, once it keeps ending early."""
+    """No pause at first, because a broker's partitions lack a replica until it is back; growing pauses once the process keeps ending early."""
 
     _early_ends: int = 0
 

@@ -33,7 +33,7 @@ def _listed(text: str | None) -> list[str] | None:
 
 
 def _patterns(text: str) -> list[str]:
-    """`*` is what people write for everything; it is no regular expression."""
+    """`*` stands for everything, as people write it, although it is not a regular expression."""
     return [".*" if pattern == "*" else pattern for pattern in _listed(text) or []]
 
 
@@ -297,7 +297,7 @@ def failback(
 
 
 def _await_agreement(cluster: Cluster, name: str, wanted: list[str], timeout: int) -> None:
-    """Until every topic has caught up or was refused; Failure names those that were."""
+    """Wait until every topic has caught up or was refused; Failure names the refused ones."""
     deadline = time.monotonic() + timeout
     while True:
         link = _link(cluster, name)

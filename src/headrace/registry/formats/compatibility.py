@@ -52,7 +52,7 @@ class Earlier:
 async def check(
     level: Level, new: Parsed, newest_first: Sequence[Earlier], *, lenient: bool = False
 ) -> list[str]:
-    """Why `new` must not follow these versions; empty when it may. The first version it does not fit is told of."""
+    """Why `new` must not follow these versions, as of the first one it is incompatible with; empty when it may."""
     if level is Level.NONE:
         return []
     for earlier in newest_first if level.transitive else newest_first[:1]:

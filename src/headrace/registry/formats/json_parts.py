@@ -79,7 +79,7 @@ def covering_property(documents: Documents, view: View, name: str) -> View | Non
             if re.search(pattern, name):
                 return schema
         except re.error:
-            continue  # a pattern that Python has not got
+            continue  # a pattern that Python's `re` does not understand
     return covering_schema(documents, view, "additionalProperties", "unevaluatedProperties")
 
 

@@ -1,4 +1,4 @@
-"""ShareAcknowledge: what a member of a share group says of the records it holds; answered when it is stored.
+"""ShareAcknowledge: a share group member accepts, releases, rejects or renews records it holds; answered once that is stored.
 
 - Epoch -1 ends the share session, and frees what the member still holds; 0 cannot be, since only a fetch opens a session.
 - 2: acknowledgements may renew locks; the reply says for how long

@@ -36,8 +36,8 @@ from headrace.server.cluster.situation import Decision, Situation
 from headrace.wire.errors import ErrorCode, KafkaError
 
 FAILOVER_EPOCHS = 1000
-"""By how much leader epochs jump at a failover. A source that goes on alone after it must not get to the same epochs: where two logs
-part is told by their epochs."""
+"""How far leader epochs jump at a failover. A source that stays in use must not reach the same epochs, because epochs tell where
+two logs diverge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def failure(topic: Topic, mirrored: MirroredTopic, reason: str) -> MirroredTopic
 
 
 def fail_topics(reasons: Mapping[uuid.UUID, str]) -> Decision[None]:
-    """The source no longer continues these topics."""
+    """Mark topics that the source no longer continues as failed."""
 
     def decide(now: Situation) -> Outcome[None]:
         changes: list[Change] = []
@@ -123,7 +123,7 @@ def _chosen(
 
 
 def raise_epochs(wanted: Mapping[tuple[uuid.UUID, int], int]) -> Decision[None]:
-    """Let leader epochs of mirrored partitions reach the source's before records of those epochs come."""
+    """Raise leader epochs of mirrored partitions to the source's before records of those epochs arrive."""
 
     def decide(now: Situation) -> Outcome[None]:
         edits = PartitionEdits()

@@ -1,4 +1,4 @@
-"""How many bytes a second a link may take on this broker: what was taken is a debt, paid off at that rate."""
+"""Limits the bytes per second of a link on this broker: bytes fetched are a debt, paid off at that rate."""
 
 from __future__ import annotations
 

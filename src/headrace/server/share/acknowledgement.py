@@ -1,4 +1,4 @@
-"""What a member says of records that it was given: offsets, and a type for all of them or one for each."""
+"""An acknowledgement: a range of offsets, with one type for all of them or one for each."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class InFlight:
     # Handing out
 
     def archive(self, first: int, last: int) -> None:
-        """There is nothing to deliver at these offsets: what was not handed out before never will be."""
+        """Offsets with nothing to deliver: those not handed out yet never will be."""
         runs = self._runs
         if last < max(first, runs.start):
             return
@@ -177,7 +177,7 @@ class InFlight:
         limit: int,
         renewed: float | None,
     ) -> Change:
-        """What a member says of records that it holds: all of it, or INVALID_RECORD_STATE and nothing.
+        """Decide what becomes of records that a member holds: all of them, or none and INVALID_RECORD_STATE.
 
         Records delivered `limit` times are not released for another delivery. Renewed locks last until `renewed` (None: not
         allowed).
@@ -247,7 +247,7 @@ class InFlight:
         change.last = max(change.last, run.last)
 
     def complete(self, change: Change) -> None:
-        """It is stored: it takes effect."""
+        """The change is stored: apply it."""
         for run in self._runs.between(max(change.first, self.start), change.last):
             if run.change is change:
                 run.state, run.count = run.next, run.next_count
@@ -256,14 +256,14 @@ class InFlight:
         self._runs.advance()
 
     def undo(self, change: Change) -> None:
-        """It could not be stored: the member still holds the records, until its lock ends."""
+        """The change could not be stored: the member holds the records until its lock ends."""
         for run in self._runs.between(max(change.first, self.start), change.last):
             if run.change is change:
                 run.change = None
                 run.next, run.next_count = RecordState.AVAILABLE, 0
 
     def move_start(self, offset: int) -> None:
-        """The log begins at `offset` now: what lay before is gone, whoever held it."""
+        """The log now begins at `offset`: forget everything before it, including locked records."""
         self._runs.move_start(offset)
 
 

@@ -1,4 +1,4 @@
-"""The way to the share coordinator of a key, on this broker or another one: asked again while it moves or is being loaded."""
+"""Calls the share coordinator of a key, on this broker or another one, and retries while it moves or loads."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Runs:
         del self._runs[:done]
 
     def move_start(self, offset: int) -> None:
-        """The log begins at `offset` now: what lay before is gone, whoever held it."""
+        """Forget everything before `offset`."""
         if offset <= self.start:
             return
         if offset >= self.end:
@@ -146,7 +146,7 @@ class Runs:
                 run.last = offset - 1
 
     def join(self, first: int, last: int) -> None:
-        """Make one of neighbours that have become equal, in and next to these offsets."""
+        """Merge equal neighbours in and next to these offsets."""
         if not self._runs:
             return
         low = max(self._index(first) - 1, 0)

@@ -1,7 +1,7 @@
 """Share sessions: what a member fetches from this broker, by partition, and the epoch that orders its requests.
 
-A session ends with its last request (epoch -1), with its connection, or when the member opens another one; whatever the member
-still holds is free again then.
+A session ends with its last request (epoch -1), with its connection, or when the member opens another one; records the member
+still holds are then available again.
 """
 
 from __future__ import annotations
