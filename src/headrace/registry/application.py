@@ -37,7 +37,7 @@ _CATCHING_UP = 5.0
 class Application:
     def __init__(self, running: Running, forwarding: Forwarding, gate: Gate | None = None) -> None:
         self._gate = gate
-        """Nobody has to say who they are where there is none."""
+        """Without one nobody has to log in."""
         self._running = running
         self._state = running.state
         self._routes = Routes(running)
@@ -100,7 +100,7 @@ class Application:
         return reply
 
     def _admit(self, headers: Headers) -> May:
-        """What the one who asks may do. RegistryError when it is nobody that is known."""
+        """What the user may do. RegistryError for an unknown user."""
         gate = self._gate
         if gate is None:
             return everything

@@ -1,4 +1,4 @@
-"""What changes the registry: each operation looks at the state and says which records to write, and what to reply once they are read back.
+"""Changes to the registry: each operation looks at the state and returns the records to write, and the reply for when they are read back.
 
 Operations run in the writer, one after the other (`writer.py`), so nothing but a record of another registry changes what they looked at.
 """
@@ -53,9 +53,9 @@ class Registration:
     subject: str
     content: Content
     version: int = 0
-    """As asked for: 0 for the next one, -1 for the next one with its number in the metadata."""
+    """The version requested: 0 for the next one, -1 for the next one with its number in the metadata."""
     number: int = -1
-    """The id asked for; -1 for the next one."""
+    """The id requested; -1 for the next one."""
     normalize: bool = False
     force: bool = False
 

@@ -1,4 +1,4 @@
-"""What a registration says: a text of some type, what it refers to, and what is said about it. Its digest is the schema's identity.
+"""The content of a registration: the schema's text and type, its references, metadata and rules. Its digest is the schema's identity.
 
 The digest is Confluent's, so a schema has one guid whichever registry took it.
 """
@@ -38,7 +38,7 @@ class Content:
         return digest(self.text, self.references, self.metadata, self.rule_set)
 
     def fields(self) -> dict[str, Any]:
-        """As in replies and records, without what is not there."""
+        """As in replies and records, without absent fields."""
         found: dict[str, Any] = {}
         if self.kind != AVRO:
             found["schemaType"] = self.kind
@@ -90,7 +90,7 @@ def guid_of(digest: bytes) -> str:
     return str(uuid.UUID(bytes=digest))
 
 
-# What is written about a schema beside its text.
+# Metadata and rules of a schema.
 
 
 def checked_metadata(value: Any) -> Metadata | None:

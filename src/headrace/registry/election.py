@@ -208,7 +208,7 @@ class Election:
         return [SyncGroupRequestAssignment(member, assignment) for member in members]
 
     def _stay(self) -> None:
-        """Heartbeats, until the group changes. What was agreed holds for a session after the last that was answered."""
+        """Send heartbeats until the group changes. The agreement holds for one session timeout after the last answered heartbeat."""
         heard = time.monotonic()
         while not self._stop.wait(self._session / 5):
             try:

@@ -1,4 +1,4 @@
-"""What the registry refuses, in Confluent's form: a status, a code below it, and Confluent's sentence."""
+"""Refusals in Confluent's form: a status, a code below it, and Confluent's sentence."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Running:
             self._decided.set()
 
     async def _begin(self) -> None:
-        """Become the one that writes, however often it takes, until the group says something else."""
+        """Try to become the writer until it succeeds or the group chooses another instance."""
         while self._verdicts.empty():
             writer = Writer(
                 self.state,
@@ -137,7 +137,7 @@ class Running:
             log.info("this instance writes no more")
 
     def _lost_writer(self) -> None:
-        """It was fenced, or lost sight of what it wrote: begin again while the group still wants it to."""
+        """The writer was fenced, or cannot tell what it wrote: start again while the group still wants it to write."""
         verdict = self._verdict
         self._drop_writer()
         if self._verdicts.empty():

@@ -1,4 +1,4 @@
-"""What can be asked of the registry: subjects, versions, schemas, settings. Nothing here writes."""
+"""Queries of the registry: subjects, versions, schemas, settings. Nothing here writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: users or tokens from one file, permissions by subject from another.
+"""Authentication and permissions: users or tokens from one file, permissions by subject from another.
 
 Passwords are kept as brokers keep them (SCRAM's stored key), so the file does not tell them. A file is read again when it changes.
 """
@@ -141,7 +141,7 @@ class Gate:
         return Permission(what == "allow", user.removeprefix("User:"), frozenset(listed), pattern)
 
     def who(self, headers: Iterable[tuple[bytes, bytes]]) -> str:
-        """The user who asks. RegistryError when nobody says so, or wrongly."""
+        """The user of a request. RegistryError without valid credentials."""
         given = next((value for name, value in headers if name == b"authorization"), None)
         if given is None:
             raise self._refusal()
@@ -173,7 +173,7 @@ class Gate:
         return RegistryError(401, "Unauthorized")
 
     def challenge(self) -> bytes:
-        """How to say who one is: the header of a refusal."""
+        """The WWW-Authenticate header of a refusal."""
         scheme = "Basic" if self._method is Authentication.BASIC else "Bearer"
         return f'{scheme} realm="{self._realm}"'.encode()
 

@@ -47,7 +47,7 @@ def level_of(config: Mapping[str, Any]) -> Level:
 
 
 def updated(before: Mapping[str, Any] | None, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings after a request: what it names is set, what it names as null is removed. RegistryError for what is none."""
+    """Settings after a request: values it names are set, those it names as null are removed. RegistryError for invalid ones."""
     found = dict(before or {})
     for name, value in request.items():
         kept, checked = _checked(name, value)

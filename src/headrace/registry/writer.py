@@ -1,4 +1,4 @@
-"""The one that writes: takes operations in turn, appends their records, and replies when they have been read back.
+"""The writer of the elected instance: takes operations in turn, appends their records, and replies when they have been read back.
 
 Operations on different subjects share a batch; the others run alone. What is decided depends on everything before it, so the next batch
 is decided when this one has been applied. A reply therefore never tells of an id that a crash could take back or that another writer gave.

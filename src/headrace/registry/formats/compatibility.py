@@ -1,4 +1,4 @@
-"""The seven compatibility levels: which earlier versions a new schema is held against, and who has to read whom.
+"""The seven compatibility levels: which earlier versions a new schema is compared with, and in which direction.
 
 Messages have Confluent's form, because people search for them.
 """

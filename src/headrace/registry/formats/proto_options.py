@@ -102,7 +102,7 @@ class Options:
 
 
 def _assign(target: Message, field: FieldDescriptor, constant: Constant) -> bool:
-    """Set a known option; False for one whose value only a text parser could read."""
+    """Set a known option; False when its value needs a text-format parser."""
     value = constant.value
     if isinstance(value, Aggregate) or field.message_type is not None:
         return False

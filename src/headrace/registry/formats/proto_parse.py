@@ -35,7 +35,7 @@ _MAX_TAG, _MAX_ENUM = 2**29 - 1, 2**31 - 1
 
 
 def parse(text: str, name: str) -> pb.FileDescriptorProto:
-    """InvalidSchema, with the line, for what is no .proto file."""
+    """InvalidSchema, with the line, for a text that is not a .proto file."""
     return _Parser(text, name).file()
 
 

@@ -77,7 +77,7 @@ class _Printer:
         return full
 
     def _plain(self, short: str, full: str) -> bool:
-        """Within one's own package names may be short; others are told in full, as people write them."""
+        """Names in the file's own package may be short; others are written in full."""
         return short == full or self._kinds[full][1].package == self._file.package
 
     def _message(self, message: pb.DescriptorProto, scope: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets: have a share group without members begin at other offsets; what it has done behind them is forgotten."""
+"""AlterShareGroupOffsets: move the start offsets of a share group without members; its state behind them is discarded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets: have a share group without members forget topics."""
+"""DeleteShareGroupOffsets: delete the offsets of topics from a share group without members."""
 
 from __future__ import annotations
 

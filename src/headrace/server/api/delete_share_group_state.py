@@ -1,4 +1,4 @@
-"""DeleteShareGroupState: a group coordinator has the state of a share group forgotten."""
+"""DeleteShareGroupState: a group coordinator deletes the state of a share group."""
 
 from __future__ import annotations
 

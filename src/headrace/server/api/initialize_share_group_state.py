@@ -1,4 +1,4 @@
-"""InitializeShareGroupState: a group coordinator has a share group begin in partitions, anew after a reset."""
+"""InitializeShareGroupState: a group coordinator starts a share group in partitions, again after a reset."""
 
 from __future__ import annotations
 

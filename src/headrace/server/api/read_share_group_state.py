@@ -1,4 +1,4 @@
-"""ReadShareGroupState: a new leader asks how far a share group is; writes of older leaders are refused from then on."""
+"""ReadShareGroupState: a new leader reads the state of a share group; writes of older leaders are refused from then on."""
 
 from __future__ import annotations
 

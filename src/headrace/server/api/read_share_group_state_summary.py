@@ -1,6 +1,6 @@
-"""ReadShareGroupStateSummary: a group coordinator asks how far a share group is, for an administrator.
+"""ReadShareGroupStateSummary: a group coordinator reads how far a share group is, for an administrator.
 
-- 1: how many records behind the start are done with
+- 1: how many records behind the start are finished
 """
 
 from __future__ import annotations

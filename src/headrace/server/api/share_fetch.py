@@ -1,4 +1,4 @@
-"""ShareFetch: records for one member of a share group, each locked for it; and what it says of earlier ones.
+"""ShareFetch: records for one member of a share group, each locked for it; the request may acknowledge earlier ones.
 
 - Epoch 0 opens a share session, -1 ends it; the partitions stay from one request to the next.
 - Waits up to max_wait_ms for min_bytes; an error is reported at once. Acknowledgements are stored before the reply.
@@ -62,7 +62,7 @@ class _Step(enum.Enum):
     READING = enum.auto()
     """A thread reads, because the disk is needed."""
     STORING = enum.auto()
-    """It has what it gets; its acknowledgements are not stored yet."""
+    """Its records are acquired; its acknowledgements are not stored yet."""
     ANSWERED = enum.auto()
 
 

@@ -1,4 +1,4 @@
-"""Requests about offsets that give topics by id: what is known of each by name, and the ids to answer with."""
+"""Offset requests that name topics by id: their names, and the ids for the reply."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""WriteShareGroupState: a leader stores what became of the records of a share group.
+"""WriteShareGroupState: a partition's leader stores the state of its records in a share group.
 
-- 1: how many records behind the start are done with
+- 1: how many records behind the start are finished
 """
 
 from __future__ import annotations

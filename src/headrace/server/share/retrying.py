@@ -17,7 +17,7 @@ class Retries:
     errors: Collection[ErrorCode]
     """What is tried again."""
     unreachable: ErrorCode
-    """What a broker that cannot be reached counts as."""
+    """The error for a broker that cannot be reached."""
     first_pause: float
     longest_pause: float
     patience: float
