@@ -153,22 +153,21 @@ def _flags(options: StartOptions) -> dict[str, str]:
     return flags
 
 
-def _address(text: str, option: str) -> str:
+def _address(text: str, option: str, example: str = "127.0.0.1:9092") -> str:
+    """[SCHEME://]HOST:PORT, with IPv6 hosts in brackets."""
     listener, scheme, address = text.rpartition("://")
     host, separator, port = address.rpartition(":")
     if not separator or not port.isdigit():
-        raise Misuse(f"{option} takes HOST:PORT, such as 127.0.0.1:9092, not '{text}'.")
+        raise Misuse(f"{option} takes HOST:PORT, such as {example}, not '{text}'.")
     bare = address if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
     return f"{listener}{scheme}{bare}"
 
 
 def _bare_address(text: str, option: str, default: str) -> str:
     """HOST:PORT, or a port alone for the default host."""
-    address = f"{default.rpartition(':')[0]}:{text}" if text.isdigit() else text
-    host, separator, port = address.rpartition(":")
-    if "://" in address or not separator or not port.isdigit():
+    if "://" in text:
         raise Misuse(f"{option} takes HOST:PORT, such as {default}, not '{text}'.")
-    return address if not host.count(":") or host.startswith("[") else f"[{host}]:{port}"
+    return _address(f"{default.rpartition(':')[0]}:{text}" if text.isdigit() else text, option, default)
 
 
 def _named(address: str, given: Mapping[str, str]) -> str:
