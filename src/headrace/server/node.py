@@ -43,11 +43,11 @@ from headrace.server.log.manager import LogManager
 from headrace.server.log.moves import DiskMoves
 from headrace.server.logins import LoginOffers, Logins
 from headrace.server.machine import Machine
-from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind_metrics
 from headrace.server.net.request_times import RequestStatistics
+from headrace.server.occasional import mirror_links, share_groups
 from headrace.server.quotas.addresses import AddressRates
 from headrace.server.quotas.client_quotas import ClientQuotas, client_window
 from headrace.server.quotas.follow import follow_quotas
@@ -62,7 +62,6 @@ from headrace.server.security.choosing import authorizer_of
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.principal_builder import principal_builder
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
-from headrace.server.share.attach import attach_sharing
 from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
@@ -319,7 +318,7 @@ class Node:
         undo = self._undo
         turn = Turn()
         auto_topic_creation = AutoTopicCreation(self.cluster, self.clock)
-        sharing = attach_sharing(
+        sharing = share_groups(
             self.config,
             self.clock,
             self.cluster,
@@ -328,10 +327,10 @@ class Node:
             auto_topic_creation,
             self._disk,
             turn,
+            undo,
         )
-        undo.callback(sharing.close)
         self.groups = attach_groups(
-            self.config, self.clock, self.cluster, self.replicas, self._disk, turn, sharing.keeper
+            self.config, self.clock, self.cluster, self.replicas, self._disk, turn, lambda: sharing().keeper
         )
         undo.callback(self.groups.close)
         producer_ids = ProducerIds(self.cluster)
@@ -346,11 +345,9 @@ class Node:
             turn,
         )
         undo.callback(self.transactions.coordinator.close)
-        mirrors = Mirrors(
-            self.cluster, self.replicas, self.groups, self.peers, auto_topic_creation, self.clock
+        mirrors = mirror_links(
+            self.cluster, self.replicas, self.groups, self.peers, auto_topic_creation, self.clock, undo
         )
-        mirrors.start()
-        undo.push_async_callback(mirrors.stop)
         telemetry = Telemetry(self.clock)
         telemetry.follow(self.cluster)
         undo.callback(telemetry.close)
