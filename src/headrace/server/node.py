@@ -41,7 +41,6 @@ from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
 from headrace.server.log.moves import DiskMoves
-from headrace.server.logins import LoginOffers, Logins
 from headrace.server.machine import Machine
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
@@ -69,6 +68,7 @@ from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterP
 from headrace.wire.schema import Request, Response
 
 if TYPE_CHECKING:
+    from headrace.server.logins import LoginOffers, Logins
     from headrace.server.metrics.endpoint import MetricsEndpoint
 
 log = logging.getLogger("headrace")
@@ -105,6 +105,8 @@ class Node:
         self.metrics_address: tuple[str, int] | None = None
         """Where metrics are served, if they are; never port 0."""
         self._metrics: MetricsEndpoint | None = None
+        self.logins: Logins | None = None
+        """None where nobody has to log in."""
         self.requests = RequestStatistics(self.clock.monotonic, name_of)
         self.guessed_addresses: dict[str, tuple[str, int]] = {}
         """Addresses advertised for listeners that bind every interface and have no advertised.listeners."""
@@ -128,8 +130,7 @@ class Node:
             each.name: principal_builder(self.config.for_listener(each.name))
             for each in self.config.listeners
         }
-        offers = LoginOffers(self.config, lambda: self.cluster.image, self.clock)
-        undo.callback(offers.close)
+        offers = self._login_offers()
         self.logs = self._open_logs()
         self._end_logs = self._leave_logs
         undo.callback(lambda: self._end_logs())
@@ -182,6 +183,16 @@ class Node:
         replication.start()
         self.moves.resume()
         self._serve_metrics()
+
+    def _login_offers(self) -> LoginOffers | None:
+        if not any(listener.authenticated for listener in self.config.listeners):
+            return None
+        # Imported here: without a login there is no need of it.
+        from headrace.server.logins import LoginOffers
+
+        offers = LoginOffers(self.config, lambda: self.cluster.image, self.clock)
+        self._undo.callback(offers.close)
+        return offers
 
     def _leave_logs(self) -> None:
         """End without having served: logs that were cleanly stopped before stay so, and the others stay marked as not."""
@@ -280,7 +291,8 @@ class Node:
             self._secure_peers(config)
         except ConfigError as error:
             log.error("Connections to other brokers stay as they were: %s", error)
-        self.logins.configure(config)
+        if self.logins is not None:
+            self.logins.configure(config)
         self._configure_directories(config)
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
@@ -313,7 +325,10 @@ class Node:
             log.error("The connection limits stay as they were: %s", error)
 
     async def _serve(
-        self, sockets: list[tuple[Listener, socket.socket]], authorizer: Authorizer, offers: LoginOffers
+        self,
+        sockets: list[tuple[Listener, socket.socket]],
+        authorizer: Authorizer,
+        offers: LoginOffers | None,
     ) -> None:
         undo = self._undo
         turn = Turn()
@@ -378,7 +393,8 @@ class Node:
         self.admission = Admission(ConnectionLimits.of(self.config), AddressRates(client_window(self.config)))
         follow_quotas(self.cluster, self.engines.quotas, self.admission.addresses, self._disk)
         dispatcher = self._dispatcher(self.engines)
-        self.logins = Logins(self.config, offers, self._principals, dispatcher.dispatch, self.clock)
+        if offers is not None:
+            self.logins = offers.logins(self._principals, dispatcher.dispatch)
         self._configure_metrics(config)
         self._configure_directories(config)
         self.acceptors = Acceptors(
@@ -397,7 +413,7 @@ class Node:
                 bound,
                 tls=self.tls.of(listener.name),
                 principals=self._principals[listener.name],
-                gate=self.logins.gate(listener.name),
+                gate=self.logins.gate(listener.name) if self.logins is not None else None,
             )
 
     async def _open_metrics(self) -> None:

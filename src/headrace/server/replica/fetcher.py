@@ -12,9 +12,9 @@ import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from headrace.clock import Clock
-from headrace.link.aio import AsyncConnection
 from headrace.link.errors import BrokerDistrusted
 from headrace.server.cluster.peers import Peers
 from headrace.server.log.agreement import agreed_end
@@ -36,6 +36,9 @@ from headrace.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+
+if TYPE_CHECKING:
+    from headrace.link.aio import AsyncConnection
 
 log = logging.getLogger(__name__)
 
