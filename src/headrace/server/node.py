@@ -46,7 +46,7 @@ from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind_metrics
 from headrace.server.net.request_times import RequestStatistics
-from headrace.server.occasional import mirror_links, share_groups
+from headrace.server.occasional import client_metrics, mirror_links, share_groups
 from headrace.server.quotas.addresses import AddressRates
 from headrace.server.quotas.client_quotas import ClientQuotas, client_window
 from headrace.server.quotas.follow import follow_quotas
@@ -61,7 +61,6 @@ from headrace.server.security.choosing import authorizer_of
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.principal_builder import principal_builder
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
-from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -363,9 +362,6 @@ class Node:
         mirrors = mirror_links(
             self.cluster, self.replicas, self.groups, self.peers, auto_topic_creation, self.clock, undo
         )
-        telemetry = Telemetry(self.clock)
-        telemetry.follow(self.cluster)
-        undo.callback(telemetry.close)
         self.engines = Engines(
             self.broker_id,
             self.clock,
@@ -383,7 +379,7 @@ class Node:
             sharing,
             turn,
             ClientQuotas(self.config, self.clock),
-            telemetry,
+            client_metrics(self.cluster, self.clock, undo),
             mirrors,
             authorizer,
             tls=self.tls,

@@ -1,4 +1,4 @@
-"""What most brokers never do, share groups and mirror links: made, and its modules imported, when it is first asked for or has work.
+"""What most brokers never do (share groups, mirror links, metrics of clients): made, and its modules imported, when it is first asked for or has work.
 
 State on disk and links in the metadata are work: their part begins by itself.
 """
@@ -26,6 +26,7 @@ from headrace.server.share.leadership import StateLeadership
 if TYPE_CHECKING:
     from headrace.server.mirror.mirrors import Mirrors
     from headrace.server.share.attach import Sharing
+    from headrace.server.telemetry.clients import Telemetry
 
 T = TypeVar("T")
 
@@ -103,3 +104,22 @@ def mirror_links(
     cluster.subscribe(changed)
     changed(cluster.image, cluster.image, ())
     return mirrors
+
+
+def client_metrics(cluster: ClusterNode, clock: Clock, undo: AsyncExitStack) -> FirstUse[Telemetry]:
+    """They begin with a client that asks what to push."""
+
+    def make() -> Telemetry:
+        from headrace.server.telemetry.clients import Telemetry
+
+        telemetry = Telemetry(clock)
+        telemetry.follow(cluster)
+        return telemetry
+
+    def close() -> None:
+        if telemetry.made is not None:
+            telemetry.made.close()
+
+    telemetry = FirstUse(make)
+    undo.callback(close)
+    return telemetry

@@ -24,17 +24,19 @@ from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import AllowAll, Authorizer, StandardAuthorizer
 from headrace.server.security.permitted import PermittedTopics
-from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import Transactions
 
 if TYPE_CHECKING:
     from headrace.server.mirror.mirrors import Mirrors
     from headrace.server.security.live_tls import LiveTls
     from headrace.server.share.attach import Sharing
+    from headrace.server.telemetry.clients import Telemetry
 
 
 @dataclass(slots=True)
 class Engines:
+    """What handlers ask; most of them need a few."""
+
     broker_id: int
     clock: Clock
     disk: Executor
@@ -53,7 +55,7 @@ class Engines:
     use_sharing: Callable[[], Sharing]
     turn: Turn
     quotas: ClientQuotas
-    telemetry: Telemetry
+    use_telemetry: Callable[[], Telemetry]
     use_mirrors: Callable[[], Mirrors]
     authorizer: Authorizer = field(default_factory=AllowAll)
     tls: LiveTls | None = None
@@ -86,6 +88,11 @@ class Engines:
     def mirrors(self) -> Mirrors:
         """Mirror links; they begin when they are first used, or the cluster has one."""
         return self.use_mirrors()
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """What clients push; it begins when one asks what to push, or the metrics are served."""
+        return self.use_telemetry()
 
     @property
     def config(self) -> BrokerConfig:
