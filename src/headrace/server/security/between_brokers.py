@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headrace.link.errors import SettingsError
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError, format_value
-from headrace.server.security.mechanisms import GSSAPI, OAUTHBEARER, PLAIN, SCRAM_256, SCRAM_512
+from headrace.server.security.mechanism_names import GSSAPI, OAUTHBEARER, PLAIN, SCRAM_256, SCRAM_512
 
 if TYPE_CHECKING:
     from headrace.link.settings import KafkaSettings
