@@ -52,6 +52,8 @@ Key = tuple[uuid.UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class FetcherSettings:
+    """How a follower fetches, by the settings of `replica.fetch.*`."""
+
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
