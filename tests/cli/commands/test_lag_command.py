@@ -6,8 +6,10 @@ import json
 import time
 
 import pytest
+from confluent_kafka import ShareConsumer
 
 from headrace.cli.view.lag import sparkline
+from tests.server.share.group_settings import configure
 from tests.waiting import until
 
 
@@ -119,3 +121,19 @@ def test_a_sparkline_rises_with_its_values():
     assert sparkline([]) == ""
     assert sparkline([0, 0]) == "▁▁"
     assert sparkline([0, 50, 100]) == "▁▅█"
+
+
+def test_share_groups_are_listed_and_found_by_name(headrace, broker, topic, name):
+    configure(broker.bootstrap, name, {"share.auto.offset.reset": "earliest"})
+    headrace("produce", topic, stdin="a\n")
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": name, "log_level": 0}
+    consumer = ShareConsumer({**settings, "share.acknowledgement.mode": "explicit"})
+    consumer.subscribe([topic])
+    until(lambda: consumer.poll(0.2), "the record")
+    [lag] = headrace("lag", "check", name, "--window", "1s", "--json").json
+    assert (lag["kind"], lag["records"]) == ("share", 1)
+    consumer.close()
+    assert name in headrace("lag", "check", "--window", "1s").out
+    ran = headrace("lag", "check", name[:-1])
+    assert ran.code == 1
+    assert f"id you mean '{name}'?" in ran.err

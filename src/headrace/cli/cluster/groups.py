@@ -23,6 +23,8 @@ def describe(cluster: Cluster, group: str) -> groups.Description:
 
 
 def unknown(cluster: Cluster, group: str) -> Failure:
-    hint = did_you_mean(group, [listing.group for listing in cluster.call(groups.listings)])
+    hint = did_you_mean(
+        group, [listing.group for listing in cluster.call(groups.listings, types=groups.ALL_TYPES)]
+    )
     remedy = hint or " 'headrace groups list' shows what there is."
     return Failure(f"There is no group '{group}'.{remedy}")

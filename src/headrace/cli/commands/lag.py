@@ -241,13 +241,13 @@ def _measuring(
 ) -> Callable[[], list[GroupLag]]:
     """A look at the groups named, which must be there, or at all there are at that moment."""
     from headrace.cli.cluster.groups import describe
-    from headrace.client.administration.groups import listings
+    from headrace.client.administration.groups import ALL_TYPES, listings
 
     for group in groups or ():
         describe(cluster, group)
 
     def look() -> list[GroupLag]:
-        names = groups or [each.group for each in cluster.call(listings)]
+        names = groups or [each.group for each in cluster.call(listings, types=ALL_TYPES)]
         with cluster.failures():
             return [measure(name) for name in names]
 
