@@ -173,8 +173,8 @@ class FutureLogs:
 
     def put_into_service(self, log: PartitionLog, copy: PartitionLog, aside: str, path: str) -> None:
         """The log goes on with the copy's files, under `path`; its own go to `aside`."""
-        del self._logs[log.topic, log.partition]
         log.take_over(copy, aside, path)
+        del self._logs[log.topic, log.partition]
 
     def mark_finished(self, copy: PartitionLog) -> None:
         """Say on disk that the copy has everything. Runs in a thread."""
