@@ -183,6 +183,8 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
+    """A topic and its partitions, in order."""
+
     name: str
     id: uuid.UUID
     partitions: tuple[Partition, ...]

@@ -51,6 +51,8 @@ class ClassicFacet:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
+    """A member of a consumer group, as its records say. It never changes; `replace` makes the next one."""
+
     member_id: str
     member_epoch: int = 0
     previous_member_epoch: int = -1
