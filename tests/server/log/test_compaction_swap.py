@@ -14,7 +14,7 @@ from headrace.server.log.files import Files
 from headrace.server.log.leftovers import CLEANED
 from headrace.server.log.segment import Segment
 from headrace.server.log.segment_file import segment_path
-from tests.server.log.compacting import Compacted
+from tests.server.log.compacting import DAY, Compacted
 
 
 async def compact_with(box, interference):
@@ -198,3 +198,36 @@ async def test_gaps_that_compaction_made_survive_a_crash_before_the_topics_setti
     box.restart(cleanly=False)
     assert box.log.log_end_offset == end_offset
     assert box.records() == before
+
+
+async def test_a_deleted_key_stays_deleted_in_a_log_that_moves_to_another_directory(make_compacted):
+    box = make_compacted(delete_retention_ms=0)
+    box.put(b"k", b"v")
+    box.put(b"k", None)
+    box.put(b"other", b"v")
+    (directory,) = box.manager.directories
+    copy = box.manager.futures.create(box.log, directory)
+    copy.append_as_follower(memoryview(box.log.read(0, 1).read()))
+    assert copy.log_end_offset == 1
+    for _ in range(3):
+        box.put(b"other", b"v")
+        await box.clean()
+        box.clock.advance(DAY)
+    while copy.log_end_offset < box.log.log_end_offset:
+        copy.append_as_follower(memoryview(box.log.read(copy.log_end_offset, 1 << 20).read()))
+    box.manager.put_into_service(box.log, copy)
+    latest = {key: value for _, key, value in box.records()}
+    assert latest[b"other"] == b"v"
+    assert latest.get(b"k") is None
+
+
+async def test_a_log_that_begins_to_move_meanwhile_keeps_its_own_segments(make_compacted):
+    box = make_compacted()
+    (directory,) = box.manager.directories
+    await compact_with(box, lambda task: box.manager.futures.create(box.log, directory))
+    assert len(box.records()) == 20
+    box.manager.stop_moving("t", 0)
+    box.cleaner = box.make_cleaner()
+    box.put(b"k", b"new")
+    assert await box.clean()
+    assert len(box.records()) == 1

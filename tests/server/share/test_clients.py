@@ -224,6 +224,32 @@ def test_a_record_that_is_given_up_goes_to_the_dead_letter_topic(
     assert lag(broker, *names) == (2, 0)
 
 
+def test_a_record_too_large_for_the_dead_letter_topic_does_not_cost_the_letters_of_others(
+    broker: BrokerThread, names: tuple[str, str], join: Make
+) -> None:
+    topic, group = names
+    letters = f"dlq.{topic}"
+    with WireClient(broker.bootstrap) as client:
+        configs = {"errors.deadletterqueue.group.enable": "true", "max.message.bytes": "3000"}
+        enabled = [CreatableTopicConfig(name, value) for name, value in configs.items()]
+        client.call(CreateTopicsRequest([CreatableTopic(letters, 1, 1, configs=enabled)]), 7)
+    own = {
+        "share.auto.offset.reset": "earliest",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.copy.record.enable": "true",
+    }
+    configure(broker.bootstrap, group, own)
+    configure(broker.bootstrap, f"undertakers-{group}", {"share.auto.offset.reset": "earliest"})
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(topic, b"0".zfill(5000))
+    producer.produce(topic, b"7")
+    producer.flush()
+    consumer = join(*names)
+    finish(consumer, take(consumer, 2), AcknowledgeType.REJECT)
+    assert values(take(join(letters, f"undertakers-{group}"), 1)) == [7]
+    assert lag(broker, *names) == (2, 0)
+
+
 def test_a_group_that_reads_committed_records_sees_no_aborted_ones(
     broker: BrokerThread, names: tuple[str, str], join: Make
 ) -> None:

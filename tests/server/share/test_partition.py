@@ -77,15 +77,19 @@ class Store:
 
 
 class Letters:
+    """A writer of dead letters that fails in a way that nobody thought of."""
+
     async def send(self, key: ShareKey, partition: Partition, dead: Sequence[DeadRecords]) -> None:
-        raise NotImplementedError
+        raise RuntimeError("no thread can be started")
 
 
 class Shared:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.store = Store()
-        self.settings = ShareGroupSettings(LOCK_SECONDS * 1000, 5, 2000, "earliest", False, True, "", False)
+        self.settings = ShareGroupSettings(
+            LOCK_SECONDS * 1000, 5, 2000, "earliest", False, True, "dlq", False
+        )
         means = Means(
             self.clock, Turn(), ThreadPoolExecutor(1), self.store, Letters(), lambda _: self.settings
         )
@@ -129,3 +133,11 @@ async def test_a_lock_that_ends_while_its_records_are_being_stored_is_not_forgot
     shared.clock.advance(2)
     await shared.store.answer()
     assert shared.acquire("b") == 10
+
+
+async def test_a_rejection_is_answered_whatever_becomes_of_its_dead_letters(shared: Shared) -> None:
+    assert shared.acquire("a") == 10
+    rejected = shared.partition.acknowledge("a", [Acknowledgement(0, 9, [AcknowledgeType.REJECT])])
+    await shared.store.answer()
+    await rejected
+    assert shared.partition.flight.start == 10

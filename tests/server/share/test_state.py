@@ -195,6 +195,14 @@ async def test_a_leader_that_has_not_heard_of_a_reset_is_refused(shares: Shares)
         await shares.coordinator.initialize(KEY, 5, 0)
 
 
+async def test_a_group_coordinator_that_asks_twice_does_not_undo_what_members_did_between(
+    shares: Shares,
+) -> None:
+    await shares.write(StateBatch(10, 10, ACKED, 1), start=10)
+    await shares.coordinator.initialize(KEY, 5, -1)
+    assert await shares.coordinator.read(KEY, 1) == StoredState(5, 10, (StateBatch(10, 10, ACKED, 1),))
+
+
 async def test_what_was_never_initialized_or_is_deleted_cannot_be_read(shares: Shares) -> None:
     with pytest.raises(KafkaError) as refused:
         await shares.coordinator.read(KEY._replace(partition=1), 0)

@@ -167,7 +167,7 @@ class LogCleaner:
     async def _dirtiest(self) -> Candidate | None:
         candidates = []
         for log in list(self._manager.logs.values()):
-            if not log.config.compact or log.offline_reason is not None:
+            if not log.config.compact or log.offline_reason is not None or self._is_copied(log):
                 continue
             try:
                 candidate = examine(log, self._first_dirty(log), self._clock.now_ms())
@@ -179,6 +179,11 @@ class LogCleaner:
             await self._clock.sleep(0)
         due = [candidate for candidate in candidates if candidate.is_due]
         return max(due, key=lambda candidate: candidate.dirty_ratio, default=None)
+
+    def _is_copied(self, log: PartitionLog) -> bool:
+        """A log on its way to another directory waits, as in Kafka: the copy may have an old record already, and would never get
+        the tombstone for it, if that were removed now."""
+        return self._manager.futures.get(log.topic, log.partition) is not None
 
     def _first_dirty(self, log: PartitionLog) -> int:
         offset, truncations = self._clean_until.get(log, (0, log.truncations))
@@ -256,6 +261,8 @@ class LogCleaner:
         self, log: PartitionLog, truncations: int, cleaned: CleanedSegment
     ) -> tuple[LogStore, list[Segment]] | None:
         if log.offline_reason is not None or log.truncations != truncations or not log.is_loaded:
+            return None
+        if self._is_copied(log):
             return None
         if not log.was_compacted:
             return None  # The note that the log may have gaps could not be written.

@@ -96,23 +96,25 @@ class DeadLetterWriter:
         settings = self._settings(key.group_id)
         letters = [_Letter(offset, each) for each in dead for offset in range(each.first, each.last + 1)]
         records: dict[int, Record] = {}
-        try:
-            if settings.copy_records:
-                loop = asyncio.get_running_loop()
+        if settings.copy_records:
+            loop = asyncio.get_running_loop()
+            try:
                 records = await loop.run_in_executor(self._disk, _read, partition, dead)
-                letters = [letter for letter in letters if letter.offset in records]
-            for batch in self._batches(key, partition, letters, records, self._largest(settings)):
+            except KafkaError as error:
+                _give_up(key, partition, letters, error)
+                return
+            letters = [letter for letter in letters if letter.offset in records]
+        left = letters
+        for count, batch in self._batches(key, partition, letters, records, self._largest(settings)):
+            now, left = left[:count], left[count:]
+            try:
                 await self._deliver(settings.dead_letter_topic, partition.index, batch)
-        except (KafkaError, _Refused) as error:
-            for each in dead:
-                log.error(
-                    "Share group %s gives up the records %d to %d of %s without a dead letter: %s",
-                    key.group_id,
-                    each.first,
-                    each.last,
-                    partition,
-                    error,
-                )
+            except (KafkaError, _Refused) as error:
+                if isinstance(error, _Refused) or error.code in RETRIED:
+                    _give_up(key, partition, now + left, error)
+                    return
+                # The topic does not take these; it may take the others.
+                _give_up(key, partition, now, error)
 
     def _largest(self, settings: ShareGroupSettings) -> int:
         image = self._cluster.image
@@ -126,13 +128,14 @@ class DeadLetterWriter:
         letters: Sequence[_Letter],
         records: dict[int, Record],
         largest: int,
-    ) -> Iterator[bytearray]:
+    ) -> Iterator[tuple[int, bytearray]]:
+        """How many of the letters each batch holds, and the batch."""
         builder, now = BatchBuilder(), self._clock.now_ms()
         for letter in letters:
             record = records.get(letter.offset)
             size = 1024 if record is None else 1024 + len(record.key or b"") + len(record.value or b"")
             if builder.count and builder.size + size > largest:
-                yield builder.build()
+                yield builder.count, builder.build()
                 builder = BatchBuilder()
             builder.append(
                 now,
@@ -141,7 +144,7 @@ class DeadLetterWriter:
                 _headers(key, partition, letter, record),
             )
         if builder.count:
-            yield builder.build()
+            yield builder.count, builder.build()
 
     async def _deliver(self, topic: str, source: int, batch: bytearray) -> None:
         async def attempt() -> None:
@@ -217,6 +220,19 @@ class DeadLetterWriter:
             raise KafkaError(code, f"The letter in {topic}-{index} is not replicated.")
 
 
+def _give_up(key: ShareKey, partition: Partition, letters: Sequence[_Letter], error: Exception) -> None:
+    offsets = [letter.offset for letter in letters]
+    log.error(
+        "Share group %s gives up %d records between %d and %d of %s without a dead letter: %s",
+        key.group_id,
+        len(offsets),
+        offsets[0],
+        offsets[-1],
+        partition,
+        error,
+    )
+
+
 def _read(partition: Partition, dead: Sequence[DeadRecords]) -> dict[int, Record]:
     """The records themselves; those that the log does not have any more are left out. May wait for the disk."""
     found: dict[int, Record] = {}
@@ -229,9 +245,19 @@ def _read(partition: Partition, dead: Sequence[DeadRecords]) -> dict[int, Record
             for start, header in iterate_batches(data):
                 if header.base_offset <= last and not header.is_control:
                     batch = memoryview(data)[start : start + header.size]
-                    for record in decode_records(batch, header):
-                        if first <= record.offset <= last:
-                            found[record.offset] = record
+                    try:
+                        records = decode_records(batch, header)
+                    except (
+                        KafkaError
+                    ) as error:  # A client wrote it so; the letters of other batches are sent.
+                        log.error(
+                            "Share group records from %d on of %s have no dead letter: %s",
+                            header.base_offset,
+                            partition,
+                            error,
+                        )
+                        records = []
+                    found |= {record.offset: record for record in records if first <= record.offset <= last}
                 position = header.next_offset
                 if position > last:
                     break

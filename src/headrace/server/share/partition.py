@@ -329,7 +329,11 @@ class SharePartition:
 
     async def _bury(self, change: Change, done: Callable[[KafkaError | None], None]) -> None:
         """Dead letters are written before the records are given up, so that none is lost between the two."""
-        await self._means.dead_letters.send(self.key, self.partition, change.dead)
+        try:
+            await self._means.dead_letters.send(self.key, self.partition, change.dead)
+        except Exception:
+            # The member waits for its answer, and the records for theirs: nothing else would ever end that.
+            log.exception("%s: dead letters could not be written", self)
         if self.state is State.ACTIVE:
             self._store(change, done)
         else:

@@ -147,7 +147,8 @@ class ShareGroupService:
         """Delete an empty group and its state."""
         shard = self._shard(group_id)
         group = shard.state.share_group(group_id)
-        for error in (await self.remove_topics(group_id, list(group.states.known))).values():
+        topics = {*group.states.known, *group.states.deleting}
+        for error in (await self.remove_topics(group_id, topics)).values():
             if error is not None:
                 raise error
 

@@ -60,10 +60,11 @@ def begin_reset(state: GroupState, group_id: str, partitions: Partitions) -> Wri
 def begin_removal(
     state: GroupState, group_id: str, topics: Collection[uuid.UUID]
 ) -> Write[GroupRecord, Partitions]:
-    """The state of these topics is about to be removed; replies with the partitions that have some."""
+    """The state of these topics is about to be removed; replies with the partitions that have some, or may have since an earlier
+    removal failed."""
     group = state.share_group(group_id)
     group.require_empty()
-    known = group.states.known
+    known = union(group.states.known, _all_of(state, group.states.deleting))
     doomed = {topic: known[topic] for topic in topics if topic in known}
     begun = replace(
         group.states,
@@ -91,6 +92,15 @@ def _of_existing_topics(state: GroupState, states: ShareStates) -> ShareStates:
         states.deleting & there,
         {topic: name for topic, name in states.names.items() if topic in there},
     )
+
+
+def _all_of(state: GroupState, topics: Collection[uuid.UUID]) -> Partitions:
+    names = {topic: state.topics.topic_name(topic) for topic in topics}
+    return {
+        topic: frozenset(range(state.topics.partition_count(name)))
+        for topic, name in names.items()
+        if name is not None
+    }
 
 
 def _only(partitions: Partitions, topics: Collection[uuid.UUID]) -> Partitions:

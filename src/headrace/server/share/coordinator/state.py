@@ -79,11 +79,17 @@ class ShareState:
     # Operations
 
     def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> Write[ShareRecord, None]:
-        """Begin anew at an offset, or with -1 where the group's settings say."""
+        """Begin anew at an offset, or with -1 where the group's settings say.
+
+        Once in each epoch: the same request may come late, from a group coordinator that has been replaced or asks again, and
+        members may have worked since.
+        """
         self._require_partition(key)
         kept = self.keys.get(key)
         if kept is not None and kept.value.state_epoch > state_epoch:
             raise _fenced_state(key)
+        if kept is not None and kept.value.state_epoch == state_epoch:
+            return Write((), None)
         now = self.clock.now_ms()
         if kept is None:
             value = Snapshot(0, state_epoch, NOT_SET, start_offset, 0, (), now, now)
