@@ -155,6 +155,20 @@ async def test_updates_become_a_snapshot_now_and_then_and_the_log_before_it_can_
     assert (await shares.coordinator.read(KEY, 1)).start_offset == 7
 
 
+async def test_the_log_before_a_snapshot_stays_until_the_snapshot_is_committed(shares: Shares) -> None:
+    await shares.write(StateBatch(0, 0, ACKED, 1), start=1)
+    await shares.write(StateBatch(1, 1, ACKED, 1), start=2)
+    shares.clock.advance(299)
+    shares.log.hold = True
+    anew = shares.coordinator.initialize(KEY, 6, 0)
+    await asyncio.sleep(0.01)
+    shares.clock.advance(2)
+    assert shares.pruned == [], "a leader that does not have it would have nothing"
+    shares.log.commit()
+    await anew
+    assert shares.pruned == [3]
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_an_old_leader_is_refused_from_the_moment_a_new_one_has_read(
     shares: Shares, restarted: bool

@@ -71,18 +71,18 @@ class FutureLogs:
         """Before logs are looked for: a finished copy whose log is out of service takes its place."""
         if not all_online:
             return
-        directories = list(directories)
+        directories, files = list(directories), self._environment.files
         for directory in directories:
             for path, topic, partition in directory.future_partitions():
-                if not os.path.exists(os.path.join(path, FINISHED)):
+                if not files.exists(os.path.join(path, FINISHED)):
                     continue
-                if not any(os.path.exists(each.partition_path(topic, partition)) for each in directories):
+                if not any(files.exists(each.partition_path(topic, partition)) for each in directories):
                     target = directory.partition_path(topic, partition)
                     logger.info(
                         "%s-%d had been moved to %s before the last stop.", topic, partition, directory.path
                     )
-                    self._environment.files.rename(path, target)
-                    self._environment.files.remove(os.path.join(target, FINISHED))
+                    files.rename(path, target)
+                    self.clear_mark(target)
 
     def note(self, found: Found) -> None:
         self._found.append(found)
@@ -173,15 +173,21 @@ class FutureLogs:
 
     def put_into_service(self, log: PartitionLog, copy: PartitionLog, aside: str, path: str) -> None:
         """The log goes on with the copy's files, under `path`; its own go to `aside`."""
-        del self._logs[log.topic, log.partition]
         log.take_over(copy, aside, path)
-        self._environment.files.remove(os.path.join(path, FINISHED))
+        del self._logs[log.topic, log.partition]
 
     def mark_finished(self, copy: PartitionLog) -> None:
         """Say on disk that the copy has everything. Runs in a thread."""
         files = self._environment.files
         files.write_whole(os.path.join(copy.directory, FINISHED), b"", sync=True)
         files.sync_directory(os.path.dirname(copy.directory))
+
+    def clear_mark(self, directory: str) -> None:
+        """Of a copy that is in service now. Only when its new name is on the disk: under the old one it would be taken for
+        unfinished, and removed. Runs in a thread."""
+        files = self._environment.files
+        files.sync_directory(os.path.dirname(directory))
+        files.remove(os.path.join(directory, FINISHED))
 
     def mark_unfinished(self, copy: PartitionLog) -> None:
         self._environment.files.remove(os.path.join(copy.directory, FINISHED))

@@ -227,11 +227,16 @@ class LogManager:
 
     def put_into_service(self, log: PartitionLog, copy: PartitionLog) -> None:
         """Serve a log from its copy in another directory, which has everything; the files until now go after
-        file.delete.delay.ms."""
+        file.delete.delay.ms. KAFKA_STORAGE_ERROR ends the move: nothing of the copy is left that a later start could take for the log."""
         source = self.directory_of(log)
         target = next(each for each in self.directories if each.path == os.path.dirname(copy.directory))
         aside = source.deleted_path(log.topic, log.partition)
-        self.futures.put_into_service(log, copy, aside, target.partition_path(log.topic, log.partition))
+        try:
+            self.futures.put_into_service(log, copy, aside, target.partition_path(log.topic, log.partition))
+        except KafkaError as error:
+            logger.error("%s stays where it is: %s", log.name, error.message)
+            self.stop_moving(log.topic, log.partition)
+            raise
         del self._by_directory[source.path][log.topic, log.partition]
         self._by_directory[target.path][log.topic, log.partition] = log
         self.environment.trash.put(aside, self.environment.clock.now_ms() + log.config.file_delete_delay_ms)

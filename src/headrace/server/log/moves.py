@@ -125,6 +125,7 @@ class DiskMoves:
                     break
                 if copy.log_end_offset == log.log_end_offset:
                     self._replace(log, copy)
+                    await self._in_thread(self._futures.clear_mark, log.directory)
                     return True
                 _copy_piece(log, copy, _LAST_PIECE)
             self._futures.mark_unfinished(copy)

@@ -190,7 +190,7 @@ class PartitionLog:
         life, files = self._life, self.environment.files
         try:
             old, new = self.load(), copy.load()
-            new.take_knowledge_of(old, self.log_end_offset)
+            new.take_epochs_of(old)
             files.rename(life.directory, aside)
             try:
                 files.sync_directory(os.path.dirname(aside))
@@ -200,6 +200,7 @@ class PartitionLog:
                 raise
         except OSError as error:
             raise self.storage_error(f"it cannot be put into {directory}: {error}") from None
+        new.take_producers_of(old, self.log_end_offset)
         old.release()
         old.move(aside)
         new.move(directory)

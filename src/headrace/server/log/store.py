@@ -300,10 +300,12 @@ class LogStore:
         for segment in self.segments:
             segment.close()
 
-    def take_knowledge_of(self, other: LogStore, end_offset: int) -> None:
-        """Know what another copy of this log knows beyond its batches: epochs without records, producers without batches,
-        transactions that are being verified."""
+    def take_epochs_of(self, other: LogStore) -> None:
+        """Know the epochs without records that another copy of this log knows."""
         self.epochs.adopt(other.epochs)
+
+    def take_producers_of(self, other: LogStore, end_offset: int) -> None:
+        """The same for producers without batches and transactions that are being verified. The other copy is not used any more."""
         self.producers = other.producers
         self.producers.look_back(partial(last_headers, self.segments, end_offset))
 

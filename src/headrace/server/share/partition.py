@@ -296,7 +296,6 @@ class SharePartition:
         def done(error: KafkaError | None) -> None:
             if error is not None and self.state is State.ACTIVE:
                 log.warning("%s: the end of a lock was not stored: %s", self, error)
-                self._arm(self._means.clock.monotonic() + RETRY_EXPIRY_SECONDS)
 
         self._end(self._flight.expire(self._means.clock.monotonic(), self.settings.delivery_limit), done)
         due = self._flight.next_deadline()
@@ -311,6 +310,12 @@ class SharePartition:
         clock = self._means.clock
         self._timer_due = due
         self._timer = clock.call_later(max(due - clock.monotonic(), 0), self._expire)
+
+    def _arm_anew(self) -> None:
+        """Changes were undone: the locks of their records may have ended meanwhile, when nobody looked at them."""
+        due = self._flight.next_deadline()
+        if due is not None and self.state is State.ACTIVE:
+            self._arm(max(due, self._means.clock.monotonic() + RETRY_EXPIRY_SECONDS))
 
     def _end(self, change: Change, done: Callable[[KafkaError | None], None]) -> None:
         if not change.batches:
@@ -345,6 +350,8 @@ class SharePartition:
                     else:
                         self._flight.undo(change)
                     done(error)
+                if error is not None:
+                    self._arm_anew()
                 self._wake()
         finally:
             self._writing = False

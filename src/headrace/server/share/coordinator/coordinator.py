@@ -149,15 +149,20 @@ class ShareCoordinator:
 
     def _prune_log(self, shard: ShareShard, state: ShareState) -> Write[ShareRecord, object]:
         state.timers.set("prune", self.config.prune_interval_ms, partial(self._prune_log, shard, state))
-        prune = self._prune.get(int(shard.name.rpartition("-")[2]))
         needed = state.needed_from()
-        offset = min(shard.log.high_watermark if needed is None else needed, shard.log.high_watermark)
-        if prune is not None and offset > shard.log.start_offset:
+        offset = shard.log.end_offset if needed is None else needed
+
+        def delete(error: KafkaError | None) -> None:
+            # The state shows snapshots that another leader may not have; what was before them goes when they are committed.
+            prune = self._prune.get(int(shard.name.rpartition("-")[2]))
+            if error is not None or prune is None or offset <= shard.log.start_offset:
+                return
             try:
                 prune(offset)
-            except KafkaError as error:
-                logger.warning("%s keeps records that it does not need: %s", shard.name, error)
-        return Write((), None)
+            except KafkaError as refused:
+                logger.warning("%s keeps records that it does not need: %s", shard.name, refused)
+
+        return Write((), None, finish=delete)
 
 
 def _log_failure(error: KafkaError | None) -> None:
