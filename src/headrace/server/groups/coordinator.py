@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from headrace.clock import Clock
@@ -89,13 +89,16 @@ class GroupCoordinator:
             config.offsets_topic_codec,
         )
         self._keeper = keeper
+        self._share: ShareGroupService | None = None
 
-    @cached_property
+    @property
     def share(self) -> ShareGroupService:
-        # Imported here: most brokers have no share groups.
-        from headrace.server.groups.share.service import ShareGroupService
+        if self._share is None:
+            # Imported here: most brokers have no share groups.
+            from headrace.server.groups.share.service import ShareGroupService
 
-        return ShareGroupService(self._named_shard, self._keeper(), self._clock)
+            self._share = ShareGroupService(self._named_shard, self._keeper(), self._clock)
+        return self._share
 
     def _new_state(self, shard: GroupShard) -> GroupState:
         state = GroupState(shard.timers, self._clock, self.config, self._topics)

@@ -110,7 +110,7 @@ class DeadLetterWriter:
             try:
                 await self._deliver(settings.dead_letter_topic, partition.index, batch)
             except (KafkaError, _Refused) as error:
-                if isinstance(error, _Refused) or error.code in RETRIED:
+                if isinstance(error, _Refused) or error.code in _RETRIES.errors:
                     _give_up(key, partition, now + left, error)
                     return
                 # The topic does not take these; it may take the others.
