@@ -76,3 +76,9 @@ def test_released_records_stay_and_misuse_is_a_sentence(headrace, name, group):
     assert "At most one of --reject and --release" in both.err
     nobody = headrace("kafka", "share-groups", "--describe", "--group", "nobody")
     assert "Group nobody not found." in nobody.out
+
+
+def test_who_joins_a_share_group_as_a_consumer_hears_what_it_is(headrace, name, group):
+    ran = headrace("consume", name, "--group", group, "--max", 1)
+    assert ran.code == 1
+    assert f"'headrace groups describe {group}' shows what it is" in ran.err
