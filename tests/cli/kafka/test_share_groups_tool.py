@@ -82,3 +82,17 @@ def test_who_joins_a_share_group_as_a_consumer_hears_what_it_is(headrace, name, 
     ran = headrace("consume", name, "--group", group, "--max", 1)
     assert ran.code == 1
     assert f"'headrace groups describe {group}' shows what it is" in ran.err
+
+
+def test_a_cluster_on_an_older_level_says_how_to_switch_share_groups_on(headrace, name, group):
+    remedy = "'headrace features set share.version=2' switches them on.\n"
+    headrace("features", "set", "share.version=0")
+    try:
+        read = headrace("kafka", "console-share-consumer", "--topic", name, "--group", group)
+        assert read.code == 1
+        assert read.err.endswith(remedy)
+        described = headrace("groups", "describe", group)
+        assert described.code == 1
+        assert described.err.endswith(remedy)
+    finally:
+        headrace("features", "set", "share.version=2")

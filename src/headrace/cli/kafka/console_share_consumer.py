@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.failure import Exit, Failure
+from headrace.cli.failure import Exit
 from headrace.cli.kafka.arguments import KafkaParser, key_values
 from headrace.cli.kafka.console_consumer import add_format_flags, formatter
 
@@ -41,7 +41,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _read(cluster: Cluster, options: Namespace) -> int:
-    from confluent_kafka import AcknowledgeType
+    from confluent_kafka import AcknowledgeType, KafkaError, KafkaException
+
+    from headrace.cli.cluster import groups
+    from headrace.cli.cluster.connection import Refused
 
     kind: Any = AcknowledgeType.ACCEPT
     if options.reject or options.release:
@@ -57,7 +60,7 @@ def _read(cluster: Cluster, options: Namespace) -> int:
             for message in consumer.poll(0.1):
                 error = message.error()
                 if error is not None:
-                    raise Failure(f"{error.str()}")
+                    raise Refused.of(error)
                 waiting_since = time.monotonic()
                 if most is not None and count >= most:
                     consumer.acknowledge(message, AcknowledgeType.RELEASE)
@@ -68,6 +71,10 @@ def _read(cluster: Cluster, options: Namespace) -> int:
             sys.stdout.buffer.flush()
             if idle is not None and time.monotonic() - waiting_since > idle:
                 break
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNSUPPORTED_VERSION:
+            raise groups.no_share_groups() from None
+        raise Refused.of(error.args[0]) from None
     except BrokenPipeError:
         print("Unable to write to standard out, closing consumer.", file=sys.stderr)
         raise
