@@ -78,6 +78,14 @@ def test_released_records_stay_and_misuse_is_a_sentence(headrace, name, group):
     assert "Group nobody not found." in nobody.out
 
 
+def test_a_topic_that_is_not_there_is_named_before_the_wait(headrace, name, group):
+    ran = headrace(
+        *("kafka", "console-share-consumer", "--topic", f"{name}x", "--group", group, "--timeout-ms", 100)
+    )
+    assert (ran.code, ran.out) == (0, "")
+    assert f"There is no topic '{name}x'. Did you mean '{name}'? Waiting for it.\n" in ran.err
+
+
 def test_who_joins_a_share_group_as_a_consumer_hears_what_it_is(headrace, name, group):
     ran = headrace("consume", name, "--group", group, "--max", 1)
     assert ran.code == 1

@@ -45,6 +45,7 @@ def _read(cluster: Cluster, options: Namespace) -> int:
 
     from headrace.cli.cluster import groups
     from headrace.cli.cluster.connection import Refused
+    from headrace.client.administration import topics
 
     kind: Any = AcknowledgeType.ACCEPT
     if options.reject or options.release:
@@ -52,6 +53,8 @@ def _read(cluster: Cluster, options: Namespace) -> int:
     show = formatter(options)
     idle = options.timeout_ms / 1000 if options.timeout_ms is not None and options.timeout_ms >= 0 else None
     most = options.max_messages if options.max_messages is not None and options.max_messages >= 0 else None
+    if options.topic not in cluster.call(topics.names, internal=True):
+        print(f"headrace: {cluster.unknown_topic(options.topic).sentence} Waiting for it.", file=sys.stderr)
     consumer = cluster.share_consumer({"share.acknowledgement.mode": "explicit"})
     count, waiting_since = 0, time.monotonic()
     try:
