@@ -7,9 +7,22 @@ from collections import Counter
 
 import pytest
 
-from headrace.client import Admin, AsyncRunner, ConfigError, Hook, Producer, Record, Reject, Retry, Runner
+from headrace.client import (
+    Admin,
+    AsyncRunner,
+    BrokerError,
+    ConfigError,
+    Hook,
+    Producer,
+    Record,
+    Reject,
+    Retry,
+    Runner,
+)
 from headrace.testing.broker import BrokerThread
 from headrace.testing.topics import create_topic, unique_name
+from headrace.testing.wire import WireClient
+from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.server.share.group_settings import configure
 from tests.waiting import until
 
@@ -31,6 +44,12 @@ def topic(broker: BrokerThread) -> str:
     create_topic(broker.bootstrap, name)
     configure(broker.bootstrap, f"{name}-workers", {"share.auto.offset.reset": "earliest"})
     return name
+
+
+def set_share_version(broker: BrokerThread, level: int) -> None:
+    with WireClient(broker.bootstrap) as client:
+        update = FeatureUpdateKey("share.version", level, upgrade_type=1 if level else 2)
+        assert client.call(UpdateFeaturesRequest(1000, [update]), 2).error_code == 0
 
 
 def produce(broker: BrokerThread, topic: str, *values: bytes) -> None:
@@ -120,3 +139,13 @@ def test_other_kinds_of_groups_and_the_other_runner_are_refused():
         Runner(print, "localhost:1", topics="t", group_id="g", group_type="streams")
     with pytest.raises(ConfigError, match="use Runner"):
         AsyncRunner(print, "localhost:1", topics="t", group_id="g", group_type="share")
+
+
+def test_a_cluster_without_share_groups_says_how_to_switch_them_on(broker: BrokerThread, topic: str) -> None:
+    set_share_version(broker, 0)
+    runner = Runner(print, broker.bootstrap, topics=topic, group_id=f"{topic}-workers", group_type="share")
+    try:
+        with pytest.raises(BrokerError, match=r"headrace features set share\.version=2"):
+            runner.run()
+    finally:
+        set_share_version(broker, 2)

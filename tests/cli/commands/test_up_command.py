@@ -11,8 +11,11 @@ import urllib.request
 import pytest
 from typer.main import get_command
 
+from headrace.cli import frame
 from headrace.cli.commands import up
 from headrace.cli.commands.start import read_plain
+from headrace.cli.commands.start import start as start_command
+from headrace.cli.failure import Exit
 
 
 def starting(headrace, *arguments):
@@ -266,3 +269,12 @@ def test_a_metrics_port_that_is_taken_is_named(headrace):
 def test_metrics_need_a_port_of_their_own(headrace):
     said = starting(headrace, "--temp", "--listen", "127.0.0.1:9599", "--metrics", "9599")
     assert "headrace.metrics.listener needs a port of its own" in said
+
+
+def test_a_registry_whose_extra_is_missing_is_refused_before_a_broker_starts(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert frame.run(lambda: start_command({"registry": "127.0.0.1:0", "temp": True})) == Exit.FAILED
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "This command needs uvicorn" in err
+    assert "pip install 'headrace[registry]'" in err

@@ -76,3 +76,31 @@ def test_released_records_stay_and_misuse_is_a_sentence(headrace, name, group):
     assert "At most one of --reject and --release" in both.err
     nobody = headrace("kafka", "share-groups", "--describe", "--group", "nobody")
     assert "Group nobody not found." in nobody.out
+
+
+def test_a_topic_that_is_not_there_is_named_before_the_wait(headrace, name, group):
+    ran = headrace(
+        *("kafka", "console-share-consumer", "--topic", f"{name}x", "--group", group, "--timeout-ms", 100)
+    )
+    assert (ran.code, ran.out) == (0, "")
+    assert f"There is no topic '{name}x'. Did you mean '{name}'? Waiting for it.\n" in ran.err
+
+
+def test_who_joins_a_share_group_as_a_consumer_hears_what_it_is(headrace, name, group):
+    ran = headrace("consume", name, "--group", group, "--max", 1)
+    assert ran.code == 1
+    assert f"'headrace groups describe {group}' shows what it is" in ran.err
+
+
+def test_a_cluster_on_an_older_level_says_how_to_switch_share_groups_on(headrace, name, group):
+    remedy = "'headrace features set share.version=2' switches them on.\n"
+    headrace("features", "set", "share.version=0")
+    try:
+        read = headrace("kafka", "console-share-consumer", "--topic", name, "--group", group)
+        assert read.code == 1
+        assert read.err.endswith(remedy)
+        described = headrace("groups", "describe", group)
+        assert described.code == 1
+        assert described.err.endswith(remedy)
+    finally:
+        headrace("features", "set", "share.version=2")

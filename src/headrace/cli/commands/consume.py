@@ -160,6 +160,8 @@ def consume(
 
 def _print(cluster: Cluster, wanted: Wanted, show: Callable[[Message], bytes]) -> None:
     from headrace.cli.cluster import feed
+    from headrace.cli.cluster.connection import Refused
+    from headrace.wire.errors import ErrorCode
 
     there = _partitions(cluster, wanted)
     at_the_end = wanted.group is None and wanted.position == "latest" and wanted.timestamp is None
@@ -193,6 +195,13 @@ def _print(cluster: Cluster, wanted: Wanted, show: Callable[[Message], bytes]) -
             if batch:
                 out.write(b"".join(map(show, batch)))
                 out.flush()
+    except Refused as refused:
+        if refused.error != ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            raise
+        raise Failure(
+            f"Group '{wanted.group}' takes no members of this kind: it is a share group, or its members have other assignors; "
+            f"'headrace groups describe {wanted.group}' shows what it is."
+        ) from None
     finally:
         consumer.close()
 

@@ -143,7 +143,9 @@ def _certificates(names: list[str]) -> TrialCertificates:
     try:
         from headrace.cli.commands.trial_certificates import make_certificates
     except ImportError:
-        raise Failure("Certificates need cryptography: pip install 'headrace[security]'.") from None
+        raise Failure(
+            "Certificates need cryptography: pip install 'headrace[security]', or make setup in a checkout."
+        ) from None
     return make_certificates(names)
 
 

@@ -400,6 +400,8 @@ def _links(cluster: Cluster) -> list[MirrorLink]:
 def _link(cluster: Cluster, name: str) -> MirrorLink:
     links = {link.name: link for link in _links(cluster)}
     if name not in links:
-        hint = did_you_mean(name, links) or f" There are: {', '.join(links) or 'none'}."
+        hint = did_you_mean(name, links) or (
+            f" There are: {', '.join(links)}." if links else " There are none yet."
+        )
         raise Failure(f"There is no mirror link '{name}'.{hint}")
     return links[name]

@@ -127,8 +127,13 @@ def _companions(options: StartOptions) -> list[Companion]:
     registry = options.get("registry")
     if registry is None:
         return []
+    from importlib.util import find_spec
+
     from headrace.server.companions import Companion
 
+    for module in ("uvicorn", "msgspec"):  # otherwise it would end, and be started again, for ever
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(name=module)
     address = _bare_address(registry, "--registry", DEFAULT_REGISTRY)
     return [Companion("the schema registry", ("registry", "--listen", address))]
 

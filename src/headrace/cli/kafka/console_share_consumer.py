@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.failure import Exit, Failure
+from headrace.cli.failure import Exit
 from headrace.cli.kafka.arguments import KafkaParser, key_values
 from headrace.cli.kafka.console_consumer import add_format_flags, formatter, group_id, limits
 
@@ -35,13 +35,19 @@ def run(arguments: list[str]) -> int:
 
 
 def _read(cluster: Cluster, options: Namespace) -> int:
-    from confluent_kafka import AcknowledgeType
+    from confluent_kafka import AcknowledgeType, KafkaError, KafkaException
+
+    from headrace.cli.cluster import groups
+    from headrace.cli.cluster.connection import Refused
+    from headrace.client.administration import topics
 
     kind: Any = AcknowledgeType.ACCEPT
     if options.reject or options.release:
         kind = AcknowledgeType.REJECT if options.reject else AcknowledgeType.RELEASE
     show = formatter(options)
     idle, most = limits(options)
+    if options.topic not in cluster.call(topics.names, internal=True):
+        print(f"headrace: {cluster.unknown_topic(options.topic).sentence} Waiting for it.", file=sys.stderr)
     consumer = cluster.share_consumer({"share.acknowledgement.mode": "explicit"})
     count, waiting_since = 0, time.monotonic()
     try:
@@ -50,7 +56,7 @@ def _read(cluster: Cluster, options: Namespace) -> int:
             for message in consumer.poll(0.1):
                 error = message.error()
                 if error is not None:
-                    raise Failure(f"{error.str()}")
+                    raise Refused.of(error)
                 waiting_since = time.monotonic()
                 if most is not None and count >= most:
                     consumer.acknowledge(message, AcknowledgeType.RELEASE)
@@ -61,6 +67,10 @@ def _read(cluster: Cluster, options: Namespace) -> int:
             sys.stdout.buffer.flush()
             if idle is not None and time.monotonic() - waiting_since > idle:
                 break
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNSUPPORTED_VERSION:
+            raise groups.no_share_groups() from None
+        raise Refused.of(error.args[0]) from None
     except BrokenPipeError:
         print("Unable to write to standard out, closing consumer.", file=sys.stderr)
         raise

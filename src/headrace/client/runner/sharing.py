@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.config import config_error, connection_settings, log_error
 from headrace.client.dead_letters import DeadLetters
-from headrace.client.errors import ClientError, ConfigError, explain
+from headrace.client.errors import BrokerError, ClientError, ConfigError, broker_error, explain, kafka_error
 from headrace.client.handlers import check_done
 from headrace.client.record import Record, from_message
 from headrace.client.runner.hooks import Hook, around, tell
@@ -102,14 +102,28 @@ class Sharing:
             raise config_error(error, self._config) from error
 
     def _messages(self, consumer: ShareConsumer) -> list[Message]:
+        try:
+            polled = consumer.poll(POLL_SECONDS)
+        except KafkaException as cause:
+            raise self._refused(cause) from cause
         messages = []
-        for message in consumer.poll(POLL_SECONDS):
+        for message in polled:
             error = message.error()
             if error is None:
                 messages.append(message)
             else:
                 log.warning("%s", explain(error))
         return messages
+
+    def _refused(self, cause: KafkaException) -> BrokerError:
+        code = kafka_error(cause).code()
+        if code == KafkaError.UNSUPPORTED_VERSION:
+            return BrokerError(
+                "the cluster does not offer share groups: 'headrace features set share.version=2' switches them on when all "
+                "brokers run this version",
+                code,
+            )
+        return broker_error(cause, f"reading as a member of the share group {self._config['group.id']}")
 
     def _acknowledge(
         self, consumer: ShareConsumer, messages: Sequence[Message], verdicts: Sequence[Verdict]
