@@ -1,5 +1,6 @@
 """Fixtures every test may use: a real broker in this process, topics of their own, a local Spark, real Redis and MariaDB servers."""
 
+import importlib
 import os
 import shutil
 import signal
@@ -32,10 +33,19 @@ settings.register_profile(
 settings.load_profile("headrace")
 
 
-# Brokers import a handler when it is first asked, here in their own threads. pytest parses each module of the package at its first
+# Brokers import handlers and occasional parts when they are first needed, here in their own threads. pytest parses each module of the package at its first
 # import, and Python 3.11 can fail when two threads parse at once ("AST constructor recursion depth mismatch").
 for _api in APIS.values():
     _api.load()
+for _part in (
+    "share.attach",
+    "groups.share.service",
+    "mirror.mirrors",
+    "telemetry.clients",
+    "logins",
+    "security.server_tls",
+):
+    importlib.import_module(f"headrace.server.{_part}")
 
 
 def pytest_collection_modifyitems(items):

@@ -61,6 +61,19 @@ def test_passwords_and_permissions(broker: BrokerThread, tmp_path: Path) -> None
             status, found = bob(method, path, {})
             assert (status, found["error_code"]) == (403, 40301), path
         assert found["message"] == "User is denied operation Configure on Cluster"
+        ada("PUT", "/config/orders-alias", {"alias": "orders-secret"})
+        ada.register(":.hidden:orders-elsewhere", record("Elsewhere", "a"))
+        acls.write_text("allow ada all *\nallow bob read,write orders-*\ndeny bob all orders-secret\n")
+        body = {"schema": '"int"'}
+        for method, path in (
+            ("GET", "/subjects/orders-alias/versions/1"),
+            ("GET", "/subjects/orders-alias/versions"),
+            ("POST", "/subjects/orders-alias/versions"),
+            ("GET", "/subjects/orders-elsewhere/versions/1"),
+        ):
+            assert bob(method, path, body)[0] == 403, path
+        body["references"] = [{"name": "Hidden", "subject": "orders-secret", "version": 1}]
+        assert bob("POST", "/subjects/orders-mine/versions", body)[1]["error_code"] == 40301
         acls.write_text("allow bob write orders-*\n")
         until(lambda: bob("POST", "/subjects/orders-b/versions", {"schema": '"int"'})[0] == 200)
         host = registry.url.replace("http://", "http://bob:plain@")

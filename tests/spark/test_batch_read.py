@@ -7,7 +7,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 
 def test_a_topic_is_read_with_the_official_connectors_schema(reading, make_topic, produce):
-    topic = make_topic()
+    topic = make_topic(1, {"retention.ms": "-1"})  # The records are years old.
     produce(
         topic, [b"a", b"b", None], key=b"k", headers=[("h", b"1"), ("h", None)], timestamp=1_700_000_000_123
     )

@@ -13,8 +13,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
-from headrace.link.tls import Tls
+if TYPE_CHECKING:
+    from headrace.link.tls import Tls
+
 
 _KEYWORDS = {
     "2.5.4.3": "CN",

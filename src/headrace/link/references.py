@@ -29,6 +29,8 @@ _CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
+    """A configuration provider and its limits."""
+
     kind: str
     """One of `_CLASSES`, or the setting that names another."""
     allowed_paths: tuple[Path, ...] = ()

@@ -12,6 +12,7 @@ from headrace import __version__
 from headrace.registry import changes, names
 from headrace.registry import settings_view as view
 from headrace.registry.changes import Outcome, Pending
+from headrace.registry.content import Content
 from headrace.registry.errors import (
     InvalidSchema,
     RegistryError,
@@ -207,15 +208,28 @@ class Routes:
             case ("DELETE", "subjects", subject, *_):
                 asked.require(Right.DELETE, asked.subject(subject))
             case ("POST", "subjects", subject, "versions"):
-                asked.require(Right.WRITE, asked.subject(subject))
+                self._require_by_name(asked, Right.WRITE, subject)
             case (_, "subjects", subject, *_) | (_, "compatibility", "subjects", subject, *_):
-                asked.require(Right.READ, asked.subject(subject))
+                self._require_by_name(asked, Right.READ, subject)
             case ("GET", "config" | "mode", subject):
                 asked.require(Right.READ, asked.subject(subject))
             case ("PUT" | "DELETE", "config" | "mode", subject):
                 asked.require(Right.CONFIGURE, asked.subject(subject))
             case ("PUT" | "DELETE", "config" | "mode") | ("DELETE", "contexts", _):
                 asked.require(Right.CONFIGURE, None)
+
+    def _require_by_name(self, asked: Asked, right: Right, subject: str) -> None:
+        """For a subject and what it is another name for: an alias opens nothing."""
+        name = asked.subject(subject)
+        for each in dict.fromkeys((name, self._registry.aliased(name))):
+            asked.require(right, each)
+
+    @staticmethod
+    def _referring(asked: Asked, subject: str, content: Content) -> Content:
+        """The content, whose references may be read by the one who asks: a schema can be shown with them inside."""
+        for reference in content.references:
+            asked.require(Right.READ, names.beside(subject, reference.subject))
+        return content
 
     def _change(self, doing: str, decide: Any, *arguments: Any, **options: Any) -> Change:
         async def operation(pending: Pending) -> Outcome:
@@ -329,7 +343,9 @@ class Routes:
     def _version(self, asked: Asked, subject: str, version: str, *, deleted: bool | None = None) -> Entry:
         wanted = asked.query.flag("deleted") if deleted is None else deleted
         name = self._registry.aliased(asked.subject(subject))
-        return self._registry.version(name, read_version(version), deleted=wanted)
+        entry = self._registry.version(name, read_version(version), deleted=wanted)
+        asked.require(Right.READ, entry.subject)  # it may be that of another context
+        return entry
 
     def _referenced_by(self, asked: Asked, subject: str, version: str) -> Any:
         entry = self._version(asked, subject, version, deleted=True)
@@ -338,7 +354,7 @@ class Routes:
 
     async def _look_up(self, asked: Asked, subject: str) -> Any:
         query, name = asked.query, self._registry.aliased(asked.subject(subject))
-        content = read_content(read_object(asked.body))
+        content = self._referring(asked, name, read_content(read_object(asked.body)))
         normalize = self._registry.wants_normalizing(name, query.flag("normalize"))
         deleted = query.flag("deleted")
         places = [name]
@@ -352,6 +368,7 @@ class Routes:
                     continue  # its references may be in one context only
                 raise
             if entry is not None:
+                asked.require(Right.READ, entry.subject)
                 text = await self._formatted(entry, query.text("format"))
                 return version_reply(entry, full=asked.full, text=text)
         if not self._state.has(name, deleted=deleted):
@@ -378,6 +395,7 @@ class Routes:
         request = read_object(asked.body)
         normalize = self._registry.wants_normalizing(name, query.flag("normalize"))
         wanted = read_registration(name, request, normalize=normalize, force=query.flag("force"))
+        self._referring(asked, name, wanted.content)
         entry = await self._already(wanted)
         if entry is not None:
             known = changes.Registered(entry.id, entry.version, entry.content())
@@ -426,7 +444,7 @@ class Routes:
             if entry is None and number != LATEST:
                 raise version_not_found(number)
             entries = [entry] if entry is not None else []
-        content = read_content(read_object(asked.body))
+        content = self._referring(asked, name, read_content(read_object(asked.body)))
         normalize = self._registry.wants_normalizing(name, asked.query.flag("normalize"))
         try:
             found = await self._registry.test(name, content, entries, normalize=normalize)

@@ -35,6 +35,7 @@ class ServeError(Exception):
 
 def run(settings: Settings, stop: Callable[[], asyncio.Event], ready: Callable[[str], None]) -> None:
     """Serve until the event is set that `stop` makes inside the loop. ServeError when it cannot."""
+    gc.disable()  # nothing that is loaded is garbage
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, stop, ready))
 
@@ -58,9 +59,10 @@ async def serve(settings: Settings, stop: asyncio.Event, ready: Callable[[str], 
         loading = asyncio.ensure_future(running.load())
         if not await _unless(stop, loading):
             return
-        # What was loaded stays: keep it out of later garbage collections.
-        gc.collect()
-        gc.freeze()
+        if not gc.isenabled():
+            # What was loaded stays: keep it out of later garbage collections.
+            gc.freeze()
+            gc.enable()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         port = listening.getsockname()[1]
         name = settings.text("host.name") or _reachable(settings.host)

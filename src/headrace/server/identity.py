@@ -25,6 +25,8 @@ class StartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
+    """Who this broker is, as its directories say."""
+
     broker_id: int
     cluster_id: str | None
     """None before the broker first joined a cluster."""

@@ -31,11 +31,17 @@ class LoginOffers:
 
     def __init__(self, config: BrokerConfig, image: Callable[[], MetadataImage], clock: Clock) -> None:
         """ConfigError when a listener's settings would keep everybody out. `image` is asked for when somebody logs in."""
+        self._config = config
+        self._clock = clock
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="login")
         self._users = _ClusterUsers(image, config, clock, self._threads).users()
         names = [listener.name for listener in config.listeners if listener.authenticated]
         self._offers = {name: offer_of(config, name, self._users) for name in names}
         self._settings = {name: login_settings(config, name) for name in names}
+
+    def logins(self, principals: Mapping[str, PrincipalBuilder], dispatch: Dispatch) -> Logins:
+        """The gates of the listeners, when the broker serves."""
+        return Logins(self._config, self, principals, dispatch, self._clock)
 
     def of(self, listener: str) -> Offer:
         return self._offers[listener]

@@ -18,6 +18,8 @@ from headrace.server.net.binding import bind
 
 @dataclass(frozen=True, slots=True)
 class Machine:
+    """What a broker takes from the machine it runs on."""
+
     threads: Callable[[int, str], Executor] = ThreadPoolExecutor
     bind: Callable[[BrokerConfig], list[tuple[Listener, socket.socket]]] = bind
     open_store: OpenStore = open_store

@@ -41,13 +41,12 @@ from headrace.server.log.flusher import GroupFlusher
 from headrace.server.log.maintenance import LogMaintenance
 from headrace.server.log.manager import LogManager
 from headrace.server.log.moves import DiskMoves
-from headrace.server.logins import LoginOffers, Logins
 from headrace.server.machine import Machine
-from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.acceptors import Acceptors
 from headrace.server.net.admission import Admission, ConnectionLimits
 from headrace.server.net.binding import BindError, bind_metrics
 from headrace.server.net.request_times import RequestStatistics
+from headrace.server.occasional import client_metrics, mirror_links, share_groups
 from headrace.server.quotas.addresses import AddressRates
 from headrace.server.quotas.client_quotas import ClientQuotas, client_window
 from headrace.server.quotas.follow import follow_quotas
@@ -62,14 +61,13 @@ from headrace.server.security.choosing import authorizer_of
 from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.principal_builder import principal_builder
 from headrace.server.settings import cleaner_settings, fetcher_settings, limits, maintenance_settings
-from headrace.server.share.attach import attach_sharing
-from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import attach_transactions
 from headrace.wire.errors import KafkaError
 from headrace.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from headrace.wire.schema import Request, Response
 
 if TYPE_CHECKING:
+    from headrace.server.logins import LoginOffers, Logins
     from headrace.server.metrics.endpoint import MetricsEndpoint
 
 log = logging.getLogger("headrace")
@@ -106,6 +104,8 @@ class Node:
         self.metrics_address: tuple[str, int] | None = None
         """Where metrics are served, if they are; never port 0."""
         self._metrics: MetricsEndpoint | None = None
+        self.logins: Logins | None = None
+        """None where nobody has to log in."""
         self.requests = RequestStatistics(self.clock.monotonic, name_of)
         self.guessed_addresses: dict[str, tuple[str, int]] = {}
         """Addresses advertised for listeners that bind every interface and have no advertised.listeners."""
@@ -129,8 +129,7 @@ class Node:
             each.name: principal_builder(self.config.for_listener(each.name))
             for each in self.config.listeners
         }
-        offers = LoginOffers(self.config, lambda: self.cluster.image, self.clock)
-        undo.callback(offers.close)
+        offers = self._login_offers()
         self.logs = self._open_logs()
         self._end_logs = self._leave_logs
         undo.callback(lambda: self._end_logs())
@@ -183,6 +182,16 @@ class Node:
         replication.start()
         self.moves.resume()
         self._serve_metrics()
+
+    def _login_offers(self) -> LoginOffers | None:
+        if not any(listener.authenticated for listener in self.config.listeners):
+            return None
+        # Imported here: without a login there is no need of it.
+        from headrace.server.logins import LoginOffers
+
+        offers = LoginOffers(self.config, lambda: self.cluster.image, self.clock)
+        self._undo.callback(offers.close)
+        return offers
 
     def _leave_logs(self) -> None:
         """End without having served: logs that were cleanly stopped before stay so, and the others stay marked as not."""
@@ -281,7 +290,8 @@ class Node:
             self._secure_peers(config)
         except ConfigError as error:
             log.error("Connections to other brokers stay as they were: %s", error)
-        self.logins.configure(config)
+        if self.logins is not None:
+            self.logins.configure(config)
         self._configure_directories(config)
         environment = self.logs.environment
         environment.producer_id_expiration_ms = config.integer("producer.id.expiration.ms")
@@ -314,12 +324,15 @@ class Node:
             log.error("The connection limits stay as they were: %s", error)
 
     async def _serve(
-        self, sockets: list[tuple[Listener, socket.socket]], authorizer: Authorizer, offers: LoginOffers
+        self,
+        sockets: list[tuple[Listener, socket.socket]],
+        authorizer: Authorizer,
+        offers: LoginOffers | None,
     ) -> None:
         undo = self._undo
         turn = Turn()
         auto_topic_creation = AutoTopicCreation(self.cluster, self.clock)
-        sharing = attach_sharing(
+        sharing = share_groups(
             self.config,
             self.clock,
             self.cluster,
@@ -328,10 +341,10 @@ class Node:
             auto_topic_creation,
             self._disk,
             turn,
+            undo,
         )
-        undo.callback(sharing.close)
         self.groups = attach_groups(
-            self.config, self.clock, self.cluster, self.replicas, self._disk, turn, sharing.keeper
+            self.config, self.clock, self.cluster, self.replicas, self._disk, turn, lambda: sharing().keeper
         )
         undo.callback(self.groups.close)
         producer_ids = ProducerIds(self.cluster)
@@ -346,14 +359,9 @@ class Node:
             turn,
         )
         undo.callback(self.transactions.coordinator.close)
-        mirrors = Mirrors(
-            self.cluster, self.replicas, self.groups, self.peers, auto_topic_creation, self.clock
+        mirrors = mirror_links(
+            self.cluster, self.replicas, self.groups, self.peers, auto_topic_creation, self.clock, undo
         )
-        mirrors.start()
-        undo.push_async_callback(mirrors.stop)
-        telemetry = Telemetry(self.clock)
-        telemetry.follow(self.cluster)
-        undo.callback(telemetry.close)
         self.engines = Engines(
             self.broker_id,
             self.clock,
@@ -371,7 +379,7 @@ class Node:
             sharing,
             turn,
             ClientQuotas(self.config, self.clock),
-            telemetry,
+            client_metrics(self.cluster, self.clock, undo),
             mirrors,
             authorizer,
             tls=self.tls,
@@ -381,7 +389,8 @@ class Node:
         self.admission = Admission(ConnectionLimits.of(self.config), AddressRates(client_window(self.config)))
         follow_quotas(self.cluster, self.engines.quotas, self.admission.addresses, self._disk)
         dispatcher = self._dispatcher(self.engines)
-        self.logins = Logins(self.config, offers, self._principals, dispatcher.dispatch, self.clock)
+        if offers is not None:
+            self.logins = offers.logins(self._principals, dispatcher.dispatch)
         self._configure_metrics(config)
         self._configure_directories(config)
         self.acceptors = Acceptors(
@@ -400,7 +409,7 @@ class Node:
                 bound,
                 tls=self.tls.of(listener.name),
                 principals=self._principals[listener.name],
-                gate=self.logins.gate(listener.name),
+                gate=self.logins.gate(listener.name) if self.logins is not None else None,
             )
 
     async def _open_metrics(self) -> None:

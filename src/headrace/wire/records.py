@@ -47,6 +47,8 @@ _MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
 @dataclass(slots=True, frozen=True)
 class Record:
+    """One record of a batch."""
+
     offset: int
     timestamp: int
     key: bytes | None

@@ -203,7 +203,7 @@ class Harness:
         self.coordinator = self._new()
 
     def _new(self) -> GroupCoordinator:
-        return GroupCoordinator(self.config, self.clock, self.topics, Turn(), self.keeper)
+        return GroupCoordinator(self.config, self.clock, self.topics, Turn(), lambda: self.keeper)
 
     def configure(self, **settings: Any) -> None:
         self.config = replace(self.config, **settings)

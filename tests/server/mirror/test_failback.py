@@ -40,11 +40,11 @@ def copied(site, topic, end):
 
 
 def write(cluster, topic, *values):
-    """To whichever broker leads."""
-    for broker in cluster:
-        if produce(broker.bootstrap, topic, *values).error_code == 0:
-            return
-    raise AssertionError("no broker took it")
+    """To whichever broker leads; one that has just begun to lead may not know it yet."""
+    until(
+        lambda: any(produce(broker.bootstrap, topic, *values).error_code == 0 for broker in cluster),
+        "a broker that takes it",
+    )
 
 
 def equal(topic, *clusters):

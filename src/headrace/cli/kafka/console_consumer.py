@@ -23,7 +23,9 @@ def run(arguments: list[str]) -> int:
     options = parser.parse(arguments)
     _check(parser, options)
     settings = key_values(options.consumer_property, "--command-property", options.command_config)
-    group = _group(parser, options, settings)
+    group = group_id(parser, options.group, settings, "--consumer-property", "--consumer.config")
+    if group is not None and options.partition is not None:
+        parser.error("Options group and partition cannot be specified together.")
     settings.setdefault("auto.offset.reset", "earliest" if options.from_beginning else "latest")
     if options.from_beginning and settings["auto.offset.reset"] not in ("earliest", "smallest"):
         reset = settings["auto.offset.reset"]
@@ -47,8 +49,7 @@ def _read(cluster: Cluster, options: Namespace, show: Callable[[Message], bytes]
     from headrace.cli.cluster import feed
 
     consumer = cluster.consumer({"allow.auto.create.topics": True})
-    idle = options.timeout_ms / 1000 if options.timeout_ms is not None and options.timeout_ms >= 0 else None
-    most = options.max_messages if options.max_messages is not None and options.max_messages >= 0 else None
+    idle, most = limits(options)
     count = 0
     try:
         _start(consumer, options)
@@ -109,17 +110,25 @@ def _check(parser: KafkaParser, options: Namespace) -> None:
             )
 
 
-def _group(parser: KafkaParser, options: Namespace, settings: dict[str, str]) -> str | None:
-    given = {group for group in (options.group, settings.pop("group.id", None)) if group is not None}
+def group_id(
+    parser: KafkaParser, flag: str | None, settings: dict[str, str], property_option: str, config_option: str
+) -> str | None:
+    """The group that --group or the settings name, taken out of the settings; they must not differ."""
+    given = {group for group in (flag, settings.pop("group.id", None)) if group is not None}
     if len(given) > 1:
         shown = ", ".join(f"'{group}'" for group in sorted(given))
         parser.error(
-            "The group ids provided in different places (directly using '--group', via '--consumer-property', or via "
-            f"'--consumer.config') do not match. Detected group ids: {shown}"
+            f"The group ids provided in different places (directly using '--group', via '{property_option}', or via "
+            f"'{config_option}') do not match. Detected group ids: {shown}"
         )
-    if given and options.partition is not None:
-        parser.error("Options group and partition cannot be specified together.")
     return given.pop() if given else None
+
+
+def limits(options: Namespace) -> tuple[float | None, int | None]:
+    """How many seconds to wait for a message, and how many messages to read; negative values are no limit."""
+    idle = options.timeout_ms / 1000 if options.timeout_ms is not None and options.timeout_ms >= 0 else None
+    most = options.max_messages if options.max_messages is not None and options.max_messages >= 0 else None
+    return idle, most
 
 
 def formatter(options: Namespace) -> Callable[[Message], bytes]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.cli.failure import Exit, Failure
 from headrace.cli.kafka.arguments import KafkaParser, key_values
-from headrace.cli.kafka.console_consumer import add_format_flags, formatter
+from headrace.cli.kafka.console_consumer import add_format_flags, formatter, group_id, limits
 
 if TYPE_CHECKING:
     from headrace.cli.cluster.connection import Cluster
@@ -25,14 +25,8 @@ def run(arguments: list[str]) -> int:
     if options.reject and options.release:
         parser.error("At most one of --reject and --release may be specified.")
     settings = key_values(options.command_property, "--command-property", options.command_config)
-    given = {group for group in (options.group, settings.pop("group.id", None)) if group is not None}
-    if len(given) > 1:
-        shown = ", ".join(f"'{group}'" for group in sorted(given))
-        parser.error(
-            "The group ids provided in different places (directly using '--group', via '--command-property', or via "
-            f"'--command-config') do not match. Detected group ids: {shown}"
-        )
-    settings["group.id"] = given.pop() if given else DEFAULT_GROUP
+    group = group_id(parser, options.group, settings, "--command-property", "--command-config")
+    settings["group.id"] = DEFAULT_GROUP if group is None else group
     settings.setdefault("client.id", "console-share-consumer")
 
     from headrace.cli.cluster.connection import connect
@@ -47,8 +41,7 @@ def _read(cluster: Cluster, options: Namespace) -> int:
     if options.reject or options.release:
         kind = AcknowledgeType.REJECT if options.reject else AcknowledgeType.RELEASE
     show = formatter(options)
-    idle = options.timeout_ms / 1000 if options.timeout_ms is not None and options.timeout_ms >= 0 else None
-    most = options.max_messages if options.max_messages is not None and options.max_messages >= 0 else None
+    idle, most = limits(options)
     consumer = cluster.share_consumer({"share.acknowledgement.mode": "explicit"})
     count, waiting_since = 0, time.monotonic()
     try:

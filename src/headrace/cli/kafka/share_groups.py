@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from headrace.cli.failure import Exit, Failure
-from headrace.cli.kafka import group_tables
+from headrace.cli.kafka import group_actions, group_tables
 from headrace.cli.kafka.arguments import KafkaParser
 from headrace.cli.parsing import times
 
@@ -76,26 +75,10 @@ def _parser() -> KafkaParser:
 
 
 def _check(parser: KafkaParser, options: Namespace) -> None:
-    for action in ("describe", "delete", "reset_offsets"):
-        if getattr(options, action) and not options.group and not options.all_groups:
-            parser.error(
-                f"Option [{action.replace('_', '-')}] takes one of these options: [group], [all-groups]"
-            )
-    if options.delete_offsets and not (options.group and options.topic):
-        parser.error("Option [delete-offsets] takes the following options: [group], [topic]")
-    if options.describe and sum((options.members, options.offsets, options.state is not None)) > 1:
-        parser.error("Option [describe] takes at most one of these options: [members], [offsets], [state]")
+    group_actions.check_targets(parser, options)
     if options.reset_offsets:
-        if options.dry_run and options.execute:
-            parser.error("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
-        if sum(bool(getattr(options, scenario)) for scenario in _SCENARIOS) != 1:
-            parser.error(
-                "Option '[reset-offsets]' requires one of the following scenarios: [to-datetime], [to-earliest], [to-latest]"
-            )
-        if not options.topic and not options.all_topics:
-            parser.error("One of the reset scopes should be defined: --all-topics, --topic.")
-        if not options.dry_run and not options.execute:
-            print("WARN: No action will be performed as the --execute option is missing.", file=sys.stderr)
+        has_scope = bool(options.topic or options.all_topics)
+        group_actions.check_reset(parser, options, _SCENARIOS, has_scope=has_scope)
 
 
 def _groups(cluster: Cluster, options: Namespace) -> list[str]:
@@ -121,17 +104,10 @@ def _list(cluster: Cluster, options: Namespace) -> int:
 
 
 def _describe(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.cluster.connection import Refused
-    from headrace.client.administration import groups, share_groups
-    from headrace.wire.errors import ErrorCode
+    from headrace.client.administration import share_groups
 
     for group in _groups(cluster, options):
-        try:
-            description = cluster.call(groups.describe, group)
-        except Refused as refused:
-            if refused.error == ErrorCode.GROUP_ID_NOT_FOUND:
-                raise Failure(f"Group {group} not found.") from None
-            raise
+        description = group_actions.describe(cluster, group)
         if description.type != share_groups.TYPE:
             raise Failure(f"Group {group} is not a share group.")
         if options.members:
@@ -145,27 +121,7 @@ def _describe(cluster: Cluster, options: Namespace) -> int:
 
 
 def _delete(cluster: Cluster, options: Namespace) -> int:
-    from headrace.cli.cluster.connection import Refused
-    from headrace.client.administration import groups
-
-    failed: dict[str, str] = {}
-    deleted: list[str] = []
-    for group in _groups(cluster, options):
-        try:
-            cluster.call(groups.delete, group)
-            deleted.append(group)
-        except Refused as refused:
-            failed[group] = refused.sentence
-    names = ", ".join(f"'{group}'" for group in deleted)
-    if not failed:
-        print(f"Deletion of requested share groups ({names}) was successful.")
-        return Exit.OK
-    print("\nError: Deletion of some share groups failed:")
-    for group, why in failed.items():
-        print(f"* Group '{group}' could not be deleted due to: {why}")
-    if deleted:
-        print(f"\nThese share groups were deleted successfully: {names}")
-    return Exit.FAILED
+    return group_actions.delete(cluster, _groups(cluster, options), "share groups")
 
 
 def _reset(cluster: Cluster, options: Namespace) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from headrace.link.errors import SettingsError
 from headrace.server.api.context import Context, requires_on_cluster
 from headrace.server.api.forwarding import to_controller
-from headrace.server.cluster import mirrors
+from headrace.server.cluster import mirror_links, mirror_states
 from headrace.server.cluster.image import LinkState, MirrorLink
 from headrace.server.mirror.options import LinkOptions
 from headrace.server.security.operations import Operation
@@ -45,16 +45,18 @@ async def _alter(context: Context, wanted: Mapping[str, object]) -> Sequence[str
                 LinkOptions.of(link)
             except SettingsError as error:
                 raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
-            await cluster.decide(mirrors.create_link(link, context.engines.clock.now_ms()))
+            await cluster.decide(mirror_links.create_link(link, context.engines.clock.now_ms()))
         case "pause":
-            await cluster.decide(mirrors.set_state(name, LinkState.PAUSED))
+            await cluster.decide(mirror_links.set_state(name, LinkState.PAUSED))
         case "resume":
-            await cluster.decide(mirrors.set_state(name, LinkState.ACTIVE))
-            return await cluster.decide(mirrors.retry_topics(name, names, wanted.get("discard") is True))
+            await cluster.decide(mirror_links.set_state(name, LinkState.ACTIVE))
+            return await cluster.decide(
+                mirror_states.retry_topics(name, names, wanted.get("discard") is True)
+            )
         case "failover":
-            return await cluster.decide(mirrors.fail_over(name, names))
+            return await cluster.decide(mirror_states.fail_over(name, names))
         case "delete":
-            await cluster.decide(mirrors.delete_link(name))
+            await cluster.decide(mirror_links.delete_link(name))
         case _:
             raise ValueError(f"there is no operation {operation!r}")
     return []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from headrace.clock import Clock
 from headrace.server.api.encoded_topics import EncodedTopics
@@ -15,22 +17,26 @@ from headrace.server.config.broker import BrokerConfig
 from headrace.server.groups.coordinator import GroupCoordinator
 from headrace.server.log.manager import LogManager
 from headrace.server.log.moves import DiskMoves
-from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.net.outbox import Outbox
 from headrace.server.quotas.client_quotas import ClientQuotas
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.sessions import FetchSessions
 from headrace.server.replica.turn import Turn
 from headrace.server.security.authorizer import AllowAll, Authorizer, StandardAuthorizer
-from headrace.server.security.live_tls import LiveTls
 from headrace.server.security.permitted import PermittedTopics
-from headrace.server.share.attach import Sharing
-from headrace.server.telemetry.clients import Telemetry
 from headrace.server.transactions.attach import Transactions
+
+if TYPE_CHECKING:
+    from headrace.server.mirror.mirrors import Mirrors
+    from headrace.server.security.live_tls import LiveTls
+    from headrace.server.share.attach import Sharing
+    from headrace.server.telemetry.clients import Telemetry
 
 
 @dataclass(slots=True)
 class Engines:
+    """What handlers ask; most of them need a few."""
+
     broker_id: int
     clock: Clock
     disk: Executor
@@ -46,11 +52,11 @@ class Engines:
     transactions: Transactions
     moves: DiskMoves
     """Replicas on their way to another data directory."""
-    sharing: Sharing
+    use_sharing: Callable[[], Sharing]
     turn: Turn
     quotas: ClientQuotas
-    telemetry: Telemetry
-    mirrors: Mirrors
+    use_telemetry: Callable[[], Telemetry]
+    use_mirrors: Callable[[], Mirrors]
     authorizer: Authorizer = field(default_factory=AllowAll)
     tls: LiveTls | None = None
     """Of this broker's listeners."""
@@ -72,6 +78,21 @@ class Engines:
             self.permitted_topics = PermittedTopics(self.authorizer)
         else:
             self.permitted_topics = None
+
+    @property
+    def sharing(self) -> Sharing:
+        """Share groups; they begin when they are first used."""
+        return self.use_sharing()
+
+    @property
+    def mirrors(self) -> Mirrors:
+        """Mirror links; they begin when they are first used, or the cluster has one."""
+        return self.use_mirrors()
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """What clients push; it begins when one asks what to push, or the metrics are served."""
+        return self.use_telemetry()
 
     @property
     def config(self) -> BrokerConfig:

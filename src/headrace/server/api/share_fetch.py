@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ from headrace.wire.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
+
+log = logging.getLogger(__name__)
 
 EXACT = 1
 """The acquire mode in which max_records is a limit, not a hint."""
@@ -241,14 +244,21 @@ class _Fetch:
 
     def share_moved(self, partition: SharePartition) -> None:
         if self._step is _Step.WAITING:
-            self._stop_watching()
-            self._look()
+            self._look_again()
 
     def _expired(self) -> None:
         self._last = True
         if self._step is _Step.WAITING:
-            self._stop_watching()
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Nothing else handles an error here, and without an answer the connection would wait for ever."""
+        self._stop_watching()
+        try:
             self._look()
+        except Exception:
+            log.exception("a share fetch failed inside the broker")
+            self._fail(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _session_ended(self) -> None:
         """The connection is gone, or the member has opened another session."""

@@ -58,6 +58,8 @@ class ControllerElected:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNamed:
+    """The id of a new cluster."""
+
     TAG: ClassVar[str] = "cluster"
     cluster_id: str
 
@@ -111,6 +113,8 @@ class BrokerChanged:
 
 @dataclass(frozen=True, slots=True)
 class BrokerUnregistered:
+    """A broker that is gone for good."""
+
     TAG: ClassVar[str] = "no-broker"
     broker_id: int
 
@@ -127,6 +131,8 @@ class BrokerUnregistered:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreated:
+    """A new topic."""
+
     TAG: ClassVar[str] = "topic"
     topic: Topic
 

@@ -6,6 +6,7 @@ What is allowed and what changes is worked out by the pure functions in the modu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from headrace.server.cluster import (
     acls,
@@ -16,7 +17,6 @@ from headrace.server.cluster import (
     partitions,
     quota_changes,
     reassignments,
-    scram,
     tokens,
     topics,
 )
@@ -35,11 +35,14 @@ from headrace.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from headrace.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from headrace.wire.messages.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
 from headrace.wire.messages.create_topics import CreatableTopic
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from headrace.wire.messages.update_features import UpdateFeaturesRequest
+
+if TYPE_CHECKING:
+    from headrace.server.cluster import scram
+    from headrace.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 
 PRODUCER_ID_BLOCK = 1000
 
@@ -105,6 +108,8 @@ def delete_acls(filters: Sequence[AclFilter]) -> Decision[Removed]:
 
 
 def alter_scram(request: AlterUserScramCredentialsRequest) -> Decision[scram.Errors]:
+    from headrace.server.cluster import scram  # Rarely used, and it brings the hashing of passwords.
+
     return lambda now: scram.alter_scram(now.image, request)
 
 

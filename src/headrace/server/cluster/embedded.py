@@ -35,6 +35,8 @@ FILE_NAME = "cluster.db"
 
 @dataclass(slots=True)
 class _Request:
+    """A transaction that waits for the journal."""
+
     ops: Sequence[Op]
     session: int
     future: asyncio.Future[list[Stat | None]]

@@ -50,7 +50,7 @@ class LinkState(enum.Enum):
 
 
 class MirrorState(enum.Enum):
-    """Where a mirrored topic stands. It is read-only in all states but the last; `server/cluster/mirrors.py` has the transitions."""
+    """Where a mirrored topic stands. It is read-only in all states but the last; `server/cluster/mirror_states.py` has the transitions."""
 
     MIRRORING = "mirroring"
     FAILED = "failed"
@@ -183,6 +183,8 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
+    """A topic and its partitions, in order."""
+
     name: str
     id: uuid.UUID
     partitions: tuple[Partition, ...]

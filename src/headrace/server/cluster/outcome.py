@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
+    """What a decision answers, and what it changes."""
+
     result: T
     changes: list[Change] = field(default_factory=list)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace import __version__
 from headrace.clock import Clock
-from headrace.link.aio import AsyncConnection
 from headrace.link.errors import BrokerDistrusted, BrokerUnavailable
-from headrace.link.settings import KafkaSettings
 from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.passed_on import Client, for_client
 from headrace.wire.messages.api_versions import ApiVersionsRequest
 from headrace.wire.schema import Request, Response
+
+if TYPE_CHECKING:
+    from headrace.link.aio import AsyncConnection
+    from headrace.link.settings import KafkaSettings
 
 R = TypeVar("R", bound=Response)
 
@@ -59,6 +61,9 @@ class Peers:
         endpoint = broker.endpoint(self._listener) if broker is not None and not broker.fenced else None
         if endpoint is None:
             raise BrokerUnavailable(f"broker {broker_id} is not alive")
+        # Imported here: a broker that is alone has no need of it.
+        from headrace.link.aio import AsyncConnection
+
         try:
             return await AsyncConnection.connect(
                 endpoint.host,

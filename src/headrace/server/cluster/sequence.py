@@ -49,6 +49,8 @@ CHUNK_BYTES = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Head:
+    """Where the sequence ends, and which snapshot it continues."""
+
     offset: int = -1
     snapshot: int = -1
     chunks: int = 0

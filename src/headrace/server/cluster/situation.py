@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Situation:
+    """What a decision is made from."""
+
     image: MetadataImage
     """Everything decided so far, including changes that are not in the store yet."""
     config: BrokerConfig

@@ -36,6 +36,8 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class SetData:
+    """Replace the data of a node."""
+
     path: str
     data: bytes
     version: int = -1
@@ -52,6 +54,8 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
+    """Fail the transaction unless a node has this version."""
+
     path: str
     version: int
 

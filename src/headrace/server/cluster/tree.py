@@ -25,6 +25,8 @@ from headrace.server.cluster.store import (
 
 @dataclass(slots=True)
 class Node:
+    """One node of the tree."""
+
     data: bytes
     stat: Stat
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from headrace.server.coordinator.write import Write
 from headrace.server.groups.classic.group import ClassicGroup, ClassicState
+from headrace.server.groups.consumer.group import ConsumerGroup
 from headrace.server.groups.offsets.delete import all_offset_tombstones
 from headrace.server.groups.records import GroupRecord
-from headrace.server.groups.share.group import ShareGroup
 from headrace.server.groups.state import Group, GroupState
 from headrace.wire.errors import ErrorCode
 from headrace.wire.messages.delete_groups import DeletableGroupResult
 from headrace.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from headrace.wire.messages.list_groups import ListedGroup
+
+if TYPE_CHECKING:
+    from headrace.server.groups.share.group import ShareGroup
 
 FIRST_VERSION_WITH_NOT_FOUND = 6
 
@@ -38,9 +42,9 @@ def state_name(group: Group | ShareGroup) -> str:
 
 
 def _kind(group: Group | ShareGroup) -> str:
-    if isinstance(group, ShareGroup):
-        return "Share"
-    return "Classic" if isinstance(group, ClassicGroup) else "Consumer"
+    if isinstance(group, ClassicGroup):
+        return "Classic"
+    return "Consumer" if isinstance(group, ConsumerGroup) else "Share"
 
 
 def describe_classic(state: GroupState, group_id: str, version: int) -> DescribedGroup:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from typing import TYPE_CHECKING
 
 from headrace.clock import Clock
 from headrace.server.cluster.changes import Change, TopicDeleted
@@ -15,10 +16,12 @@ from headrace.server.coordinator.leader_log import LeaderLog
 from headrace.server.groups.cluster_view import ClusterView
 from headrace.server.groups.config import GroupConfig
 from headrace.server.groups.coordinator import GroupCoordinator
-from headrace.server.groups.share.service import StateKeeper
 from headrace.server.replica.partition import Partition
 from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.turn import Turn
+
+if TYPE_CHECKING:
+    from headrace.server.groups.share.service import StateKeeper
 
 
 def attach_groups(
@@ -28,7 +31,7 @@ def attach_groups(
     replicas: Replicas,
     disk: Executor,
     turn: Turn,
-    keeper: StateKeeper,
+    keeper: Callable[[], StateKeeper],
 ) -> GroupCoordinator:
     view = ClusterView(cluster.image)
     groups = GroupCoordinator(GroupConfig.of(config), clock, view, turn, keeper)

@@ -11,6 +11,8 @@ from headrace.wire.compression import Codec
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
+    """The settings of the group coordinator."""
+
     min_session_timeout_ms: int = 6000
     max_session_timeout_ms: int = 1_800_000
     initial_rebalance_delay_ms: int = 3000

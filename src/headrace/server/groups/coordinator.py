@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
-from typing import TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace.clock import Clock
 from headrace.server.cluster.internal_topics import CONSUMER_OFFSETS
@@ -37,7 +37,6 @@ from headrace.server.groups.offsets import fetch as offset_fetch
 from headrace.server.groups.offsets.commit import PreparedCommit, StoringCommit
 from headrace.server.groups.records import GroupRecord
 from headrace.server.groups.resume import resume
-from headrace.server.groups.share.service import ShareGroupService, StateKeeper
 from headrace.server.groups.state import Group, GroupState
 from headrace.server.groups.topics import Topics
 from headrace.server.replica.turn import Turn
@@ -59,6 +58,9 @@ from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 from headrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from headrace.wire.offset_commit import Commit
 
+if TYPE_CHECKING:
+    from headrace.server.groups.share.service import ShareGroupService, StateKeeper
+
 logger = logging.getLogger(__name__)
 
 GroupShard = Shard[GroupState, GroupRecord]
@@ -67,9 +69,14 @@ T = TypeVar("T")
 
 class GroupCoordinator:
     def __init__(
-        self, config: GroupConfig, clock: Clock, topics: Topics, turn: Turn, keeper: StateKeeper
+        self,
+        config: GroupConfig,
+        clock: Clock,
+        topics: Topics,
+        turn: Turn,
+        keeper: Callable[[], StateKeeper],
     ) -> None:
-        """`keeper` has the state of share groups."""
+        """`keeper` has the state of share groups; it is called when that is first needed."""
         self.config = config
         self._clock = clock
         self._topics = topics
@@ -81,7 +88,14 @@ class GroupCoordinator:
             config.offsets_commit_timeout_ms,
             config.offsets_topic_codec,
         )
-        self.share = ShareGroupService(self._named_shard, keeper, clock)
+        self._keeper = keeper
+
+    @cached_property
+    def share(self) -> ShareGroupService:
+        # Imported here: most brokers have no share groups.
+        from headrace.server.groups.share.service import ShareGroupService
+
+        return ShareGroupService(self._named_shard, self._keeper(), self._clock)
 
     def _new_state(self, shard: GroupShard) -> GroupState:
         state = GroupState(shard.timers, self._clock, self.config, self._topics)

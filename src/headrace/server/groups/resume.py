@@ -8,7 +8,6 @@ from headrace.server.groups.classic.group import ClassicGroup
 from headrace.server.groups.consumer import sessions
 from headrace.server.groups.offsets.delete import expire
 from headrace.server.groups.records import GroupRecord
-from headrace.server.groups.share import heartbeat as share_heartbeat
 from headrace.server.groups.state import GroupState
 
 
@@ -24,10 +23,18 @@ def resume(state: GroupState) -> None:
             for consumer in group.members.values():
                 sessions.expect_heartbeat(state, group.group_id, consumer)
                 sessions.expect_revocation(state, group.group_id, consumer)
-    for share_group in state.share_groups.values():
-        for member_id in share_group.members:
-            share_heartbeat.expect_heartbeat(state, share_group.group_id, member_id)
+    if state.share_groups:
+        _resume_share_groups(state)
     _schedule_expiry(state)
+
+
+def _resume_share_groups(state: GroupState) -> None:
+    # Imported here: most brokers have none.
+    from headrace.server.groups.share import heartbeat
+
+    for group in state.share_groups.values():
+        for member_id in group.members:
+            heartbeat.expect_heartbeat(state, group.group_id, member_id)
 
 
 def _schedule_expiry(state: GroupState) -> None:

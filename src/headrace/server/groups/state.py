@@ -7,6 +7,7 @@ Parked joins, sessions and timers live in it too and are lost with it: members j
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from headrace.clock import Clock
 from headrace.server.coordinator.timers import Timers
@@ -14,28 +15,26 @@ from headrace.server.coordinator.write import Write
 from headrace.server.groups.classic.group import ClassicGroup
 from headrace.server.groups.config import GroupConfig
 from headrace.server.groups.consumer.group import ConsumerGroup
-from headrace.server.groups.offsets.form import CommitForm
-from headrace.server.groups.offsets.store import OffsetStore
-from headrace.server.groups.records import (
-    ConsumerGroupMetadataKey,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    GroupRecord,
-    OffsetCommitKey,
-    OffsetCommitValue,
+from headrace.server.groups.messages.classic import GroupMetadataKey, GroupMetadataValue
+from headrace.server.groups.messages.consumer import ConsumerGroupMetadataKey
+from headrace.server.groups.messages.offsets import OffsetCommitKey, OffsetCommitValue
+from headrace.server.groups.messages.share import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupMemberMetadataKey,
     ShareGroupMetadataKey,
     ShareGroupStatePartitionMetadataKey,
     ShareGroupTargetAssignmentMemberKey,
     ShareGroupTargetAssignmentMetadataKey,
-    decode_record,
-    encode_record,
 )
-from headrace.server.groups.share.group import ShareGroup
+from headrace.server.groups.offsets.form import CommitForm
+from headrace.server.groups.offsets.store import OffsetStore
+from headrace.server.groups.records import GroupRecord, decode_record, encode_record
 from headrace.server.groups.topics import Topics
 from headrace.wire.batch import NO_PRODUCER_ID
 from headrace.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from headrace.server.groups.share.group import ShareGroup
 
 Group = ClassicGroup | ConsumerGroup
 SHARE_GROUP_KEYS = (
@@ -143,6 +142,9 @@ class GroupState:
         if group is None:
             if record.value is None:
                 return
+            # Imported here: most brokers have no share groups.
+            from headrace.server.groups.share.group import ShareGroup
+
             group = self.share_groups[group_id] = ShareGroup(group_id)
         if record.value is None and isinstance(record.key, ShareGroupMetadataKey):
             del self.share_groups[group_id]

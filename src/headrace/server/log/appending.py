@@ -52,6 +52,8 @@ _ORDINARY_ATTRIBUTES = frozenset(int(codec) | flag for codec in Codec for flag i
 
 @dataclass(slots=True)
 class AppendResult:
+    """Where a batch went."""
+
     first_offset: int
     last_offset: int
     log_append_time: int

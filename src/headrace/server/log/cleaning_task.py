@@ -20,6 +20,8 @@ class SourceSegment:
 
 @dataclass(slots=True)
 class CleaningTask:
+    """What the cleaner is to do with one log."""
+
     directory: str
     first_dirty_offset: int
     upper_offset: int
@@ -40,6 +42,8 @@ class CleaningTask:
 
 @dataclass(slots=True)
 class CleanedSegment:
+    """A finished segment that takes the place of others."""
+
     base_offset: int
     sources: list[int]
     """Base offsets of the segments it replaces."""
@@ -51,6 +55,8 @@ class CleanedSegment:
 
 @dataclass(slots=True)
 class CleaningEnd:
+    """The last answer to a task."""
+
     clean_until: int = 0
     """The log is compacted up to here, once every segment is in service."""
     error: str | None = None

@@ -51,6 +51,8 @@ class Durability:
 
 @dataclass(slots=True)
 class FlushJob:
+    """What a thread brings to the disk, as of when it was asked for."""
+
     durability: Durability
     store: LogStore
     up_to: int

@@ -56,6 +56,8 @@ def remove_for_good(files: Files, paths: list[str]) -> None:
 
 @dataclass(slots=True)
 class Environment:
+    """What all logs of a broker share."""
+
     files: Files = field(default_factory=Files)
     clock: Clock = field(default_factory=SystemClock)
     pool: HandlePool = field(default_factory=HandlePool)

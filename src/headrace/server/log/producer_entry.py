@@ -65,6 +65,8 @@ class VerificationGuard:
 
 @dataclass(slots=True)
 class ProducerEntry:
+    """What a partition knows of one producer."""
+
     producer_id: int
     epoch: int = NO_PRODUCER_EPOCH
     coordinator_epoch: int = -1

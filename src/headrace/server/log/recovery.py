@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class LoadedLog:
+    """The parts of a partition's log, as they were read from disk."""
+
     segments: Segments
     epochs: LeaderEpochs
     producers: ProducerState

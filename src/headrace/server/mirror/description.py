@@ -8,7 +8,7 @@ from __future__ import annotations
 from headrace.clock import Clock
 from headrace.server.cluster.ids import format_id
 from headrace.server.cluster.image import MetadataImage, MirroredTopic, MirrorLink, Topic
-from headrace.server.cluster.mirrors import topics_of
+from headrace.server.cluster.mirror_links import topics_of
 from headrace.server.mirror.mirrors import Mirrors
 from headrace.server.mirror.options import shown
 from headrace.server.mirror.position import Position

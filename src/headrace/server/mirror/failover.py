@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from headrace.clock import Clock
 from headrace.server.cluster.image import MirroredTopic, MirrorEnd, MirrorLink
-from headrace.server.cluster.mirrors import EndReport
+from headrace.server.cluster.mirror_states import EndReport
 from headrace.server.log.producers import AppendOrigin
 from headrace.server.mirror.options import LinkOptions
 from headrace.server.mirror.position import UNKNOWN, Position

@@ -10,7 +10,7 @@ import asyncio
 import logging
 
 from headrace.server.cluster.image import MirrorLink, MirrorState
-from headrace.server.cluster.mirrors import matches
+from headrace.server.cluster.mirror_links import matches
 from headrace.server.cluster.node import ClusterNode
 from headrace.server.cluster.peers import Peers
 from headrace.server.groups.coordinator import GroupCoordinator

@@ -6,10 +6,10 @@ import json
 import uuid
 from dataclasses import dataclass, field
 
-from headrace.server.cluster import mirrors
+from headrace.server.cluster import mirror_states
 from headrace.server.cluster.ids import format_id, parse_id
 from headrace.server.cluster.image import MirrorEnd
-from headrace.server.cluster.mirrors import EndReport
+from headrace.server.cluster.mirror_states import EndReport
 from headrace.server.cluster.outcome import Outcome
 from headrace.server.cluster.situation import Decision, Situation
 from headrace.wire.errors import ErrorCode, KafkaError
@@ -70,11 +70,11 @@ def note(report: Report) -> Decision[None]:
     """What the controller makes of a report."""
 
     def decide(now: Situation) -> Outcome[None]:
-        outcome = mirrors.raise_epochs(report.epochs)(now)
+        outcome = mirror_states.raise_epochs(report.epochs)(now)
         decisions = (
-            mirrors.fail_topics(report.failed),
-            mirrors.note_agreement(report.agreed),
-            mirrors.report_ends(report.ends),
+            mirror_states.fail_topics(report.failed),
+            mirror_states.note_agreement(report.agreed),
+            mirror_states.report_ends(report.ends),
         )
         for decision in decisions:
             outcome = outcome.followed_by(decision(now.after(outcome.changes)).changes)

@@ -73,10 +73,7 @@ class SourceCluster:
 
     async def connect(self, node: int) -> AsyncConnection:
         """A connection of the caller's own."""
-        address = self._nodes.get(node)
-        if address is None:
-            raise BrokerUnavailable(f"broker {node} of the source is not known")
-        return await self._open(address)
+        return await self._open(self._address(node))
 
     async def call(self, request: Request[R], node: int | None = None, timeout: float | None = None) -> R:
         """Ask one broker of the source, or any."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headrace.clock import Clock
-from headrace.server.cluster import mirrors
 from headrace.server.cluster.image import MirrorLink
-from headrace.server.cluster.mirrors import SourceTopic, is_internal, matches
+from headrace.server.cluster.mirror_following import FollowedTopic, follow_topics
+from headrace.server.cluster.mirror_links import is_internal, matches
 from headrace.server.cluster.node import ClusterNode
 from headrace.server.mirror.source import SourceCluster
 
@@ -43,7 +43,7 @@ class TopicFollower:
         if every:
             self._configs_at = now
         topics = [
-            SourceTopic(
+            FollowedTopic(
                 name,
                 topic.id,
                 tuple(topic.epochs[index] for index in sorted(topic.epochs)),
@@ -53,5 +53,5 @@ class TopicFollower:
             # A topic that is new is made with its settings, or not yet.
             if name in image.topics or name in configs
         ]
-        follow = mirrors.follow_topics(self._link.name, topics)
+        follow = follow_topics(self._link.name, topics)
         self.obstacles = await self._cluster.decide(follow)

@@ -19,6 +19,8 @@ from headrace.server.quotas.addresses import AddressRates
 
 @dataclass(frozen=True, slots=True)
 class ListenerLimits:
+    """The limits of one listener."""
+
     max_connections: int = INT_MAX
     max_creation_rate: int = INT_MAX
     exempt: bool = False
@@ -27,6 +29,8 @@ class ListenerLimits:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
+    """The limits of a broker, and of each of its listeners."""
+
     max_connections: int = INT_MAX
     max_connections_per_ip: int = INT_MAX
     overrides: Mapping[str, int] = field(default_factory=dict)

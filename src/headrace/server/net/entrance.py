@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import UTC, datetime
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from headrace.clock import Clock, Timer
 from headrace.link.tls_stream import TlsState, TlsStream
@@ -15,7 +15,9 @@ from headrace.server.net.gate import Gate
 from headrace.server.net.handshake_failures import why_failed, why_resumed_too_late
 from headrace.server.net.refusals import Refusals
 from headrace.server.security.principal_builder import AuthenticationContext, PrincipalBuilder, principal_of
-from headrace.server.security.server_tls import ListenerTls
+
+if TYPE_CHECKING:
+    from headrace.server.security.server_tls import ListenerTls
 
 log = logging.getLogger(__name__)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ssl
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from headrace.link.certificates import validity_of
 from headrace.server.config.listeners import Listener
-from headrace.server.security.server_tls import ListenerTls
+
+if TYPE_CHECKING:
+    from headrace.server.security.server_tls import ListenerTls
 
 _HANDSHAKE_RECORD = 0x16
 _EXPIRED = 10

@@ -12,9 +12,9 @@ import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from headrace.clock import Clock
-from headrace.link.aio import AsyncConnection
 from headrace.link.errors import BrokerDistrusted
 from headrace.server.cluster.peers import Peers
 from headrace.server.log.agreement import agreed_end
@@ -37,6 +37,9 @@ from headrace.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
+if TYPE_CHECKING:
+    from headrace.link.aio import AsyncConnection
+
 log = logging.getLogger(__name__)
 
 FETCH_VERSION = 17
@@ -49,6 +52,8 @@ Key = tuple[uuid.UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class FetcherSettings:
+    """How a follower fetches, by the settings of `replica.fetch.*`."""
+
     max_wait_ms: int
     min_bytes: int
     max_bytes: int

@@ -24,6 +24,8 @@ _IMPLIED_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Decision:
+    """Whether something is allowed, and what decided it."""
+
     allowed: bool
     acl: Acl | None = None
     """The ACL that decided."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from headrace.link.errors import SettingsError
-from headrace.link.settings import KafkaSettings
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError, format_value
-from headrace.server.security.live_tls import TlsOfListener
-from headrace.server.security.mechanisms import GSSAPI, OAUTHBEARER, PLAIN, SCRAM_256, SCRAM_512
+from headrace.server.security.mechanism_names import GSSAPI, OAUTHBEARER, PLAIN, SCRAM_256, SCRAM_512
+
+if TYPE_CHECKING:
+    from headrace.link.settings import KafkaSettings
+    from headrace.server.security.tls_of_listener import TlsOfListener
 
 _TLS = (
     "ssl.keystore.location",
@@ -51,6 +54,9 @@ def between_brokers(config: BrokerConfig, client_id: str) -> KafkaSettings | Non
     protocol = next((each.protocol for each in config.listeners if each.name == name), "PLAINTEXT")
     if protocol == "PLAINTEXT":
         return None
+    # Imported here: plain connections have no need of it.
+    from headrace.link.settings import KafkaSettings
+
     mechanism = (config.for_listener(name).string("sasl.mechanism.inter.broker.protocol") or GSSAPI).upper()
     own = config.for_listener(name, mechanism if protocol.startswith("SASL_") else "")
     options = {"security.protocol": protocol}

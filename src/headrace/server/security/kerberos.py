@@ -15,7 +15,8 @@ from headrace.link.kerberos import KerberosContext
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.definition import ConfigError
 from headrace.server.security.kerberos_rules import KerberosRules
-from headrace.server.security.mechanisms import GSSAPI, Grant, Refused, Step
+from headrace.server.security.mechanism_names import GSSAPI
+from headrace.server.security.mechanisms import Grant, Refused, Step
 from headrace.server.security.principal_rules import NoRule
 from headrace.wire.sasl.errors import SaslError
 from headrace.wire.sasl.gssapi import server_exchange

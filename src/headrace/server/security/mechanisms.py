@@ -10,9 +10,6 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-PLAIN, SCRAM_256, SCRAM_512 = "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"
-OAUTHBEARER, GSSAPI = "OAUTHBEARER", "GSSAPI"
-
 
 @dataclass(frozen=True, slots=True)
 class Grant:

@@ -12,15 +12,8 @@ from headrace.link.jaas import JaasEntry, parse_jaas
 from headrace.server.config.broker import BrokerConfig
 from headrace.server.config.broker_table import BROKER_SETTINGS
 from headrace.server.config.definition import ConfigError
-from headrace.server.security.mechanisms import (
-    GSSAPI,
-    OAUTHBEARER,
-    PLAIN,
-    SCRAM_256,
-    SCRAM_512,
-    Mechanism,
-    Offer,
-)
+from headrace.server.security.mechanism_names import GSSAPI, OAUTHBEARER, PLAIN, SCRAM_256, SCRAM_512
+from headrace.server.security.mechanisms import Mechanism, Offer
 from headrace.server.security.plain import USER_OPTION, PlainUsers
 from headrace.server.security.scram import FindToken, FindUser, ScramUsers
 

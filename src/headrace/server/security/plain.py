@@ -6,7 +6,8 @@ import hmac
 import secrets
 from collections.abc import Mapping
 
-from headrace.server.security.mechanisms import PLAIN, Grant, Refused, Step
+from headrace.server.security.mechanism_names import PLAIN
+from headrace.server.security.mechanisms import Grant, Refused, Step
 from headrace.wire.sasl.errors import SaslError
 from headrace.wire.sasl.plain import read_client_message
 

@@ -23,6 +23,8 @@ class BadRule(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
+    """One rule."""
+
     pattern: re.Pattern[str]
     replacement: Callable[[re.Match[str]], str]
     case: Callable[[str], str]

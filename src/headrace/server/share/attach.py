@@ -68,7 +68,7 @@ def attach_sharing(
     disk: Executor,
     turn: Turn,
 ) -> Sharing:
-    coordinator = attach_share_coordinator(config, clock, cluster, replicas, disk, turn)
+    coordinator = attach_share_coordinator(config, clock, cluster, turn)
     persister = Persister(coordinator, cluster, replicas.broker_id, peers, topics, clock)
     settings = ShareSettings(lambda: cluster.image, lambda: cluster.config)
     letters = DeadLetterWriter(cluster, replicas, peers, topics, settings.of, disk, clock)

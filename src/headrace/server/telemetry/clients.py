@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from headrace.clock import Clock
 from headrace.server.cluster.changes import Change
@@ -21,7 +22,6 @@ from headrace.server.cluster.ids import format_id, random_id
 from headrace.server.cluster.image import MetadataImage, ResourceType
 from headrace.server.cluster.node import ClusterNode
 from headrace.server.cluster.policy_changes import ConfigsChanged
-from headrace.server.telemetry.push import Push, UnreadablePush, read_push
 from headrace.server.telemetry.subscriptions import (
     Asked,
     ClientIdentity,
@@ -31,6 +31,9 @@ from headrace.server.telemetry.subscriptions import (
 )
 from headrace.wire.compression import Codec
 from headrace.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from headrace.server.telemetry.push import Push
 
 MOST_CLIENTS = 16_384
 """As in Kafka. One more, and the one that was silent longest is forgotten."""
@@ -196,6 +199,9 @@ class Telemetry:
 
     async def take_push(self, client: TelemetryClient, codec: int, metrics: bytes) -> None:
         """Read a push and keep it in place of the last one; KafkaError when it cannot be read."""
+        # Imported here: few clients push.
+        from headrace.server.telemetry.push import UnreadablePush, read_push
+
         if self._waiting >= MOST_WAITING:
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "Too many clients push at the same time")
         if self._reader is None:

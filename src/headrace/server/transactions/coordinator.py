@@ -43,6 +43,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TransactionConfig:
+    """The settings of the transaction coordinator."""
+
     partitions: int
     max_timeout_ms: int
     abort_interval_ms: int

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from headrace.server.transactions.metadata import (
     NO_EPOCH,
@@ -25,27 +24,42 @@ FLEXIBLE = 1
 """The version of a value that can have tagged fields."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class _Key(Message):
-    FIELDS: ClassVar[tuple[Field, ...]] = (Field("transactional_id", "string", default=""),)
-    transactional_id: str = ""
+    __slots__ = ("transactional_id",)
+    FIELDS = (Field("transactional_id", "string", default=""),)
+
+    def __init__(self, transactional_id: str = "") -> None:
+        self.transactional_id = transactional_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class _Partitions(Message):
-    FLEXIBLE: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("partition_ids", "topic")
+    FLEXIBLE = 1
+    FIELDS = (
         Field("topic", "string", default=""),
         Field("partition_ids", "int32", array=True),
     )
-    topic: str = ""
-    partition_ids: list[int] = field(default_factory=list)
+
+    def __init__(self, topic: str = "", partition_ids: list[int] | None = None) -> None:
+        self.topic = topic
+        self.partition_ids = [] if partition_ids is None else partition_ids
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class _Value(Message):
-    FLEXIBLE: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = (
+        "client_version",
+        "next_producer_id",
+        "partitions",
+        "previous_producer_id",
+        "producer_epoch",
+        "producer_id",
+        "started_ms",
+        "status",
+        "timeout_ms",
+        "updated_ms",
+    )
+    FLEXIBLE = 1
+    FIELDS = (
         Field("producer_id", "int64"),
         Field("previous_producer_id", "int64", (1, ALWAYS), tag=0, default=NO_PRODUCER_ID),
         Field("next_producer_id", "int64", (1, ALWAYS), tag=1, default=NO_PRODUCER_ID),
@@ -57,16 +71,30 @@ class _Value(Message):
         Field("started_ms", "int64"),
         Field("client_version", "int16", (1, ALWAYS), tag=2, default=0),
     )
-    producer_id: int = NO_PRODUCER_ID
-    previous_producer_id: int = NO_PRODUCER_ID
-    next_producer_id: int = NO_PRODUCER_ID
-    producer_epoch: int = NO_EPOCH
-    timeout_ms: int = 0
-    status: int = 0
-    partitions: list[_Partitions] | None = None
-    updated_ms: int = -1
-    started_ms: int = -1
-    client_version: int = 0
+
+    def __init__(
+        self,
+        producer_id: int = NO_PRODUCER_ID,
+        previous_producer_id: int = NO_PRODUCER_ID,
+        next_producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_EPOCH,
+        timeout_ms: int = 0,
+        status: int = 0,
+        partitions: list[_Partitions] | None = None,
+        updated_ms: int = -1,
+        started_ms: int = -1,
+        client_version: int = 0,
+    ) -> None:
+        self.producer_id = producer_id
+        self.previous_producer_id = previous_producer_id
+        self.next_producer_id = next_producer_id
+        self.producer_epoch = producer_epoch
+        self.timeout_ms = timeout_ms
+        self.status = status
+        self.partitions = partitions
+        self.updated_ms = updated_ms
+        self.started_ms = started_ms
+        self.client_version = client_version
 
 
 class TransactionRecord(NamedTuple):

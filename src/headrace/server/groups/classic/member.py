@@ -25,6 +25,8 @@ def offered(request: JoinGroupRequest) -> Protocols:
 
 @dataclass(slots=True, eq=False)
 class ClassicMember:
+    """A member of a classic group."""
+
     member_id: str
     instance_id: str | None
     client_id: str

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from headrace.server.groups.consumer_protocol import CONSUMER_PROTOCOL
-from headrace.server.groups.records import (
+from headrace.server.groups.messages.consumer import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
-    GroupRecord,
     TopicPartitions,
 )
+from headrace.server.groups.records import GroupRecord
 
 Assignment = Mapping[uuid.UUID, frozenset[int]]
 """Partitions by topic id; no topic without partitions."""
@@ -51,6 +51,8 @@ class ClassicFacet:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
+    """A member of a consumer group, as its records say. It never changes; `replace` makes the next one."""
+
     member_id: str
     member_epoch: int = 0
     previous_member_epoch: int = -1

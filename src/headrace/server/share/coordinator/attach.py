@@ -1,10 +1,9 @@
-"""Puts the share coordinator into a broker: it follows the leaders of `__share_group_state` and the cluster's topics."""
+"""Puts the share coordinator into a broker: it follows the cluster's topics. `StateLeadership` says what it leads."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from concurrent.futures import Executor
 
 from headrace.clock import Clock
 from headrace.server.cluster.changes import Change, TopicDeleted
@@ -12,9 +11,6 @@ from headrace.server.cluster.image import MetadataImage
 from headrace.server.cluster.internal_topics import SHARE_GROUP_STATE
 from headrace.server.cluster.node import ClusterNode
 from headrace.server.config.broker import BrokerConfig
-from headrace.server.coordinator.leader_log import LeaderLog
-from headrace.server.replica.partition import Partition
-from headrace.server.replica.replicas import Replicas
 from headrace.server.replica.turn import Turn
 from headrace.server.share.coordinator.coordinator import ShareCoordinator, ShareCoordinatorConfig
 
@@ -23,8 +19,6 @@ def attach_share_coordinator(
     config: BrokerConfig,
     clock: Clock,
     cluster: ClusterNode,
-    replicas: Replicas,
-    disk: Executor,
     turn: Turn,
 ) -> ShareCoordinator:
     def partition_count() -> int:
@@ -42,7 +36,6 @@ def attach_share_coordinator(
             coordinator.topics_deleted()
 
     cluster.subscribe(changed)
-    replicas.listen(SHARE_GROUP_STATE, _Leadership(coordinator, disk))
     return coordinator
 
 
@@ -53,16 +46,3 @@ class _Topics:
     def has_partition(self, topic_id: uuid.UUID, partition: int) -> bool:
         topic = self._cluster.image.topics_by_id.get(topic_id)
         return topic is not None and topic.partition(partition) is not None
-
-
-class _Leadership:
-    def __init__(self, coordinator: ShareCoordinator, disk: Executor) -> None:
-        self._coordinator = coordinator
-        self._disk = disk
-
-    def elected(self, partition: Partition) -> None:
-        log = LeaderLog(partition, self._disk)
-        self._coordinator.lead(partition.index, log, partition.delete_records)
-
-    def resigned(self, partition: Partition) -> None:
-        self._coordinator.resign(partition.index)
