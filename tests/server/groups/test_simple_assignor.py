@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.server.groups.assignors.simple import Subscriber, assign_simple
@@ -28,6 +28,8 @@ def holders(assignment: dict[str, Partitions]) -> dict[tuple[uuid.UUID, int], li
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 12), st.integers(1, 12))
+@example(4, 3, 4, 2)
+@example(5, 4, 5, 3)
 def test_members_with_the_same_topics_share_them_evenly_whatever_was_before(
     members: int, partitions: int, before_members: int, before_partitions: int
 ) -> None:

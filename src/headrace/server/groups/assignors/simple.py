@@ -75,9 +75,20 @@ class _Spread:
                         self._give(name, place)
 
     def fill_partitions(self) -> None:
+        """By the member with the least; if others look at one of its partitions too, it leaves that to them."""
         for place, holders in self._holders.items():
             if not holders:
-                self._give(min(self._by_topic[place[0]], key=lambda name: len(self._held[name])), place)
+                name = min(
+                    self._by_topic[place[0]],
+                    key=lambda name: (len(self._held[name]), -self._most_crowded(name)),
+                )
+                crowded = max(self._held[name], key=lambda each: len(self._holders[each]), default=None)
+                self._give(name, place)
+                if crowded is not None and len(self._holders[crowded]) > 1:
+                    self._take(name, crowded)
+
+    def _most_crowded(self, name: str) -> int:
+        return max((len(self._holders[each]) for each in self._held[name]), default=0)
 
     def fill_members(self) -> None:
         """A member without a partition takes over from the one with the most, or joins the partition with the fewest."""
