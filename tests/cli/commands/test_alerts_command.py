@@ -80,6 +80,10 @@ def test_a_test_notice_goes_where_it_is_sent(headrace, config, out):
     assert [each["delivered"] for each in ran.json] == [True, False]
 
 
+def remembered(headrace):
+    return [each["what"] for each in headrace("alerts", "history", "--rule", "letters", "--json").json]
+
+
 def test_what_fires_is_listed_silenced_and_remembered(headrace, start, config, out, name):
     assert "No alerter has run here" in headrace("alerts", "list").err
     headrace("topics", "create", f"{name}.dlq")
@@ -99,11 +103,13 @@ def test_what_fires_is_listed_silenced_and_remembered(headrace, start, config, o
     assert silence in headrace("alerts", "silences").out
     assert headrace("alerts", "unsilence", silence).out == "Ended 1 silence.\n"
     until(lambda: told(out) == ["firing"], "the notice")
+    # A receiver has its notice before the alerter has written that down.
+    until(lambda: remembered(headrace) == ["fired", "delivered"], "the delivery in the history")
     headrace("topics", "delete", f"{name}.dlq")
     until(lambda: told(out) == ["firing", "resolved"], "the end")
     until(lambda: headrace("alerts", "list", "--all", "--json").json["alerts"] == [], "the end of the alert")
-    events = headrace("alerts", "history", "--rule", "letters", "--json").json
-    assert [each["what"] for each in events] == ["fired", "delivered", "resolved", "delivered"]
+    until(lambda: len(remembered(headrace)) == 4, "the last delivery in the history")
+    assert remembered(headrace) == ["fired", "delivered", "resolved", "delivered"]
     assert "RECEIVER" in headrace("alerts", "history").lines[0]
     listed = headrace("alerts", "list", "--json").json
     assert (listed["watched"], listed["acting"]["delivered"]) == (True, 2)
