@@ -126,6 +126,18 @@ MUTATIONS = [
     ),
     # Disks
     Mutation(
+        "give an offset twice",
+        "log.partition",
+        "            self.log_end_offset = result.last_offset + 1\n        return result",
+        "            self.log_end_offset = result.last_offset\n        return result",
+    ),
+    Mutation(
+        "forget where a producer is",
+        "log.producers",
+        "        batches.append(BatchMetadata(first_sequence, last_sequence, first_offset, last_offset, timestamp))\n",
+        "",
+    ),
+    Mutation(
         "forget the fsync",
         "log.durability",
         "                self.store.sync(self.up_to)\n",

@@ -63,7 +63,7 @@ def test_a_cluster_is_described(headrace, make_topic):
 def test_a_cluster_that_is_well_says_so(headrace, make_topic):
     make_topic("1:2,2:3")
     ran = headrace("cluster", "health", "--wait", 30)
-    assert (ran.code, ran.lines[0]) == (0, "The cluster is well: 2 partitions")
+    assert (ran.code, ran.lines[0]) == (0, "The cluster is healthy: 2 partitions")
     assert headrace("cluster", "health", "--json").json["healthy"] is True
 
 
@@ -75,7 +75,7 @@ def test_a_broker_that_is_down_shows_in_every_row_it_touches(cluster, headrace, 
         until(lambda: headrace("cluster", "health", "--json").json["dead"] == [2], "broker 2 is down")
         ran = headrace("cluster", "health")
         assert ran.code == 1
-        assert ran.lines[0] == "The cluster is NOT well: 3 partitions"
+        assert ran.lines[0] == "The cluster is NOT healthy: 3 partitions"
         found = headrace("cluster", "health", "--json").json
         assert found["healthy"] is False
         assert [p["topic"] for p in found["offline"]] == [f"{topic}-lone"]

@@ -51,3 +51,9 @@ def test_a_topic_is_described_without_the_settings_that_may_not_be_seen(headrace
         "OFFSET",
     ]
     assert headrace("topics", "describe", orders, "--json").json[0]["configs"] == {}
+
+
+def test_the_cluster_is_described_without_the_permission_to_see_settings(headrace, orders):
+    described = headrace("cluster", "describe", "--json")
+    assert described.code == 0
+    assert described.json["partitions"] >= 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.server.groups.messages.offsets import OffsetCommitKey, OffsetCommitValue
 from headrace.server.groups.offsets.form import CommitForm
-from headrace.server.groups.records import GroupRecord, OffsetCommitKey, OffsetCommitValue, encode_record
+from headrace.server.groups.records import GroupRecord, encode_record
 from headrace.wire.records import plain_record
 
 TEXTS = st.text(max_size=300)

@@ -7,7 +7,8 @@ import uuid
 import pytest
 
 from headrace.server.coordinator.partitioning import java_hash, partition_for
-from headrace.server.groups.records import (
+from headrace.server.groups.messages.classic import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from headrace.server.groups.messages.consumer import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -18,16 +19,10 @@ from headrace.server.groups.records import (
     ConsumerGroupMetadataValue,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    GroupRecord,
-    MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
     TopicPartitions,
-    decode_record,
-    encode_record,
 )
+from headrace.server.groups.messages.offsets import OffsetCommitKey, OffsetCommitValue
+from headrace.server.groups.records import GroupRecord, decode_record, encode_record
 from headrace.wire.codec import WireError
 
 # Values made with the classes of kafka-group-coordinator-4.1.0.jar.

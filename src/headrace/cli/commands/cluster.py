@@ -29,12 +29,13 @@ def describe(
 ) -> None:
     """Show the brokers, what each leads and holds, and who is the controller."""
     from headrace.cli.cluster.connection import connect
-    from headrace.client.administration import health, reassignments
+    from headrace.client.administration import reassignments, topics
     from headrace.client.administration.brokers import describe as describe_brokers
 
     cluster = connect(bootstrap, command_config)
     found = cluster.call(describe_brokers)
-    partitions = cluster.call(health.partitions)
+    described = cluster.call(topics.describe, cluster.call(topics.names, internal=True))
+    partitions = [partition for topic in described for partition in topic.partitions]
     moving = cluster.call(reassignments.moves)
     held = cluster.call(reassignments.sizes, [broker.id for broker in found.brokers if broker.live])
     leads = Counter(each.leader for each in partitions)
@@ -56,14 +57,13 @@ def describe(
         }
         for broker in found.brokers
     ]
-    topics = len({each.topic for each in partitions})
     if json:
         output.json_document(
             {
                 "cluster_id": found.cluster_id,
                 "controller": found.controller,
                 "brokers": brokers,
-                "topics": topics,
+                "topics": len(described),
                 "partitions": len(partitions),
                 "moving": len(moving),
             }
@@ -71,7 +71,7 @@ def describe(
         return
     controller = "no controller" if found.controller is None else f"controller {found.controller}"
     print(
-        f"Cluster {found.cluster_id}, {controller}, {output.count(topics, 'topic')}, {output.count(len(partitions), 'partition')}"
+        f"Cluster {found.cluster_id}, {controller}, {output.count(len(described), 'topic')}, {output.count(len(partitions), 'partition')}"
     )
     rows = [
         (
@@ -152,7 +152,7 @@ def _show(health: Health) -> None:
         ("not led by the preferred leader", len(health.leader_skewed), bool(health.skewed_brokers)),
         ("on the move", health.moving, False),
     ]
-    state = "well" if health.sound else "NOT well"
+    state = "healthy" if health.sound else "NOT healthy"
     print(f"The cluster is {state}: {output.count(health.partitions, 'partition')}")
     lines = output.columns(
         ("CHECK", "FOUND", ""), [(name, str(value), "!" if bad else "") for name, value, bad in rows]

@@ -198,7 +198,7 @@ _GROUPS_AND_TRANSACTIONS = [
     Setting("group.min.session.timeout.ms", INT, 6000, "The shortest session.timeout.ms a member may ask for."),
     Setting("group.max.session.timeout.ms", INT, 1_800_000, "The longest session.timeout.ms a member may ask for."),
     Setting("group.max.size", INT, INT_MAX, "The most members of a classic group.", at_least(1)),
-    Setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "The group protocols offered. Without `consumer` its requests get UNSUPPORTED_VERSION; `streams` and `share` are not offered even when they are named.", list_of("consumer", "classic", "share", "streams")),
+    Setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "The group protocols offered. Without `consumer` its requests get UNSUPPORTED_VERSION; `streams` is not offered even when it is named, and share groups depend on the feature `share.version` alone.", list_of("consumer", "classic", "share", "streams")),
     Setting("group.consumer.session.timeout.ms", INT, 45_000, "The session timeout of the consumer protocol.", at_least(1)),
     Setting("group.consumer.min.session.timeout.ms", INT, 45_000, "The shortest session timeout a group may be given.", at_least(1)),
     Setting("group.consumer.max.session.timeout.ms", INT, 60_000, "The longest session timeout a group may be given.", at_least(1)),

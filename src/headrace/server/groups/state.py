@@ -14,24 +14,20 @@ from headrace.server.coordinator.write import Write
 from headrace.server.groups.classic.group import ClassicGroup
 from headrace.server.groups.config import GroupConfig
 from headrace.server.groups.consumer.group import ConsumerGroup
-from headrace.server.groups.offsets.form import CommitForm
-from headrace.server.groups.offsets.store import OffsetStore
-from headrace.server.groups.records import (
-    ConsumerGroupMetadataKey,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    GroupRecord,
-    OffsetCommitKey,
-    OffsetCommitValue,
+from headrace.server.groups.messages.classic import GroupMetadataKey, GroupMetadataValue
+from headrace.server.groups.messages.consumer import ConsumerGroupMetadataKey
+from headrace.server.groups.messages.offsets import OffsetCommitKey, OffsetCommitValue
+from headrace.server.groups.messages.share import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupMemberMetadataKey,
     ShareGroupMetadataKey,
     ShareGroupStatePartitionMetadataKey,
     ShareGroupTargetAssignmentMemberKey,
     ShareGroupTargetAssignmentMetadataKey,
-    decode_record,
-    encode_record,
 )
+from headrace.server.groups.offsets.form import CommitForm
+from headrace.server.groups.offsets.store import OffsetStore
+from headrace.server.groups.records import GroupRecord, decode_record, encode_record
 from headrace.server.groups.share.group import ShareGroup
 from headrace.server.groups.topics import Topics
 from headrace.wire.batch import NO_PRODUCER_ID

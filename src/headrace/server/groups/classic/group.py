@@ -13,7 +13,8 @@ from collections import Counter
 
 from headrace.server.groups.classic.member import ClassicMember, Protocols, RespondJoin
 from headrace.server.groups.consumer_protocol import CONSUMER_PROTOCOL, subscribed_topics
-from headrace.server.groups.records import GroupMetadataKey, GroupMetadataValue, GroupRecord, MemberMetadata
+from headrace.server.groups.messages.classic import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from headrace.server.groups.records import GroupRecord
 from headrace.wire.codec import WireError
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember

@@ -15,7 +15,7 @@ from headrace.server.groups.consumer.member import (
     from_stored,
     to_stored,
 )
-from headrace.server.groups.records import (
+from headrace.server.groups.messages.consumer import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -29,8 +29,8 @@ from headrace.server.groups.records import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    GroupRecord,
 )
+from headrace.server.groups.records import GroupRecord
 from headrace.wire.errors import ErrorCode, KafkaError
 
 

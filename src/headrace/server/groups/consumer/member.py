@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from headrace.server.groups.consumer_protocol import CONSUMER_PROTOCOL
-from headrace.server.groups.records import (
+from headrace.server.groups.messages.consumer import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
-    GroupRecord,
     TopicPartitions,
 )
+from headrace.server.groups.records import GroupRecord
 
 Assignment = Mapping[uuid.UUID, frozenset[int]]
 """Partitions by topic id; no topic without partitions."""

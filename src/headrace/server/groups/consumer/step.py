@@ -13,7 +13,8 @@ from headrace.server.groups.consumer.group import ConsumerGroup, ResolvedRegex
 from headrace.server.groups.consumer.member import NO_PARTITIONS, ConsumerMember
 from headrace.server.groups.consumer.reconciliation import Owned, reconcile
 from headrace.server.groups.consumer.target import compute_target
-from headrace.server.groups.records import ConsumerGroupPartitionMetadataKey, GroupRecord
+from headrace.server.groups.messages.consumer import ConsumerGroupPartitionMetadataKey
+from headrace.server.groups.records import GroupRecord
 from headrace.server.groups.state import GroupState
 from headrace.server.groups.topics import Topics, metadata_hash
 

@@ -9,8 +9,9 @@ from headrace.server.coordinator.write import Write
 from headrace.server.groups.classic.group import ClassicGroup, ClassicState
 from headrace.server.groups.classic.rebalance import expect_heartbeat
 from headrace.server.groups.client import Client
+from headrace.server.groups.messages.offsets import OffsetCommitKey, OffsetCommitValue
 from headrace.server.groups.offsets.form import CommitForm
-from headrace.server.groups.records import GroupRecord, OffsetCommitKey, OffsetCommitValue
+from headrace.server.groups.records import GroupRecord
 from headrace.server.groups.state import Group, GroupState
 from headrace.wire.errors import ErrorCode, KafkaError
 from headrace.wire.messages.txn_offset_commit import (

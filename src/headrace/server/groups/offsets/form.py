@@ -6,7 +6,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from headrace.server.groups.records import COMMIT_VERSION, OffsetCommitKey, encode_key
+from headrace.server.groups.messages.offsets import OffsetCommitKey
+from headrace.server.groups.records import COMMIT_VERSION, encode_key
 from headrace.wire.records import around_index, varint
 
 _VERSION = struct.Struct(">h")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from headrace.server.groups.messages.offsets import OffsetCommitKey, OffsetCommitValue
 from headrace.server.groups.offsets.form import CommitForm
-from headrace.server.groups.records import GroupRecord, OffsetCommitKey, OffsetCommitValue
+from headrace.server.groups.records import GroupRecord
 
 ByPartition = dict[int, "CommittedOffset"]
 ByTopic = dict[str, ByPartition]

@@ -9,8 +9,8 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from headrace.server.groups.records import (
-    GroupRecord,
+from headrace.server.groups.messages.consumer import TopicPartitions
+from headrace.server.groups.messages.share import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataKey,
@@ -24,9 +24,9 @@ from headrace.server.groups.records import (
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
     TopicInfo,
-    TopicPartitions,
     TopicPartitionsInfo,
 )
+from headrace.server.groups.records import GroupRecord
 from headrace.wire.errors import ErrorCode, KafkaError
 
 Partitions = Mapping[uuid.UUID, frozenset[int]]
