@@ -258,7 +258,7 @@ def test_headrace_up_runs_a_registry_beside_the_broker(tmp_path: Any) -> None:
     assert process.wait(20) == 0
 
 
-def test_a_registry_says_what_it_waits_for() -> None:
+def test_a_registry_says_what_it_waits_for_and_can_be_stopped_meanwhile() -> None:
     command = [
         sys.executable,
         "-m",
@@ -272,5 +272,5 @@ def test_a_registry_says_what_it_waits_for() -> None:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     assert "still waiting for the topic _schemas from 127.0.0.1:1\n" in process.stderr.readline()
-    process.kill()
-    process.wait()
+    process.terminate()
+    assert process.wait(20) == 0
