@@ -256,3 +256,21 @@ def test_headrace_up_runs_a_registry_beside_the_broker(tmp_path: Any) -> None:
     assert Rest(again.split("schema registry on ")[1].split(",")[0])("GET", "/subjects") == (200, ["a"])
     process.terminate()
     assert process.wait(20) == 0
+
+
+def test_a_registry_says_what_it_waits_for_and_can_be_stopped_meanwhile() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "headrace.cli",
+        "registry",
+        "--listen",
+        "127.0.0.1:0",
+        "-b",
+        "127.0.0.1:1",
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "still waiting for the topic _schemas from 127.0.0.1:1\n" in process.stderr.readline()
+    process.terminate()
+    assert process.wait(20) == 0

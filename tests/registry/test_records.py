@@ -46,7 +46,7 @@ def test_produce_and_consume_by_registry(broker: BrokerThread, registry: Registr
     assert code == 1
     assert "Line 1: the value does not fit the newest schema of rec-avro-value" in said
     code, _, said = headrace("produce", "rec-none", *cluster, lines="{}\n")
-    assert "Subject 'rec-none-value' not found" in said
+    assert "'headrace schemas register rec-none-value FILE' gives it one" in said
 
 
 def test_what_confluents_serializer_wrote_is_read_and_what_has_no_schema_stays(

@@ -65,8 +65,9 @@ class RegistryRest:
             reply = connection.getresponse()
             text = reply.read()
         except (OSError, http.client.HTTPException) as error:
+            why = (error.strerror if isinstance(error, OSError) else None) or error
             raise RegistryUnreachable(
-                f"No schema registry answers at {self.url}: {error}. Start one with 'headrace registry' or 'headrace up --registry'."
+                f"No schema registry answers at {self.url}: {why}. Start one with 'headrace registry' or 'headrace up --registry'."
             ) from None
         finally:
             connection.close()

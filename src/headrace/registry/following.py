@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 
 from headrace.link.errors import BrokerUnavailable
+from headrace.registry.background import in_background
 from headrace.registry.state import Applied, State
 from headrace.registry.topic import TopicError, TopicReader
 from headrace.wire.errors import KafkaError
@@ -33,7 +34,7 @@ class Following:
 
     async def load(self) -> None:
         """Everything there is now. TopicError when it cannot be read."""
-        await asyncio.to_thread(self._load)
+        await in_background(self._load)
 
     def _load(self) -> None:
         while not self._reader.caught_up and not self._stopping:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from headrace.link.errors import BrokerUnavailable
+from headrace.registry.background import in_background
 from headrace.registry.election import Election, Instance, Verdict
 from headrace.registry.errors import no_writer
 from headrace.registry.following import Following
@@ -52,8 +53,8 @@ class Running:
         """TopicError when the topic cannot be had."""
         settings = self.settings
         try:
-            self.cluster_id = await asyncio.to_thread(
-                ensure, settings.kafka, settings.topic, settings.replicas
+            self.cluster_id = await in_background(
+                lambda: ensure(settings.kafka, settings.topic, settings.replicas)
             )
         except (BrokerUnavailable, KafkaError) as error:
             raise TopicError(str(error)) from None

@@ -28,6 +28,9 @@ from headrace.registry.topic import TopicError
 
 log = logging.getLogger("headrace.registry")
 
+_QUIET_SECONDS = 2.0
+"""After so long at the topic it is said what is waited for."""
+
 
 class ServeError(Exception):
     """Why it could not start: the sentence for the user."""
@@ -57,8 +60,15 @@ async def serve(settings: Settings, stop: asyncio.Event, ready: Callable[[str], 
     serving: asyncio.Task[None] | None = None
     try:
         loading = asyncio.ensure_future(running.load())
-        if not await _unless(stop, loading):
-            return
+        where = ",".join(join_address(*each) for each in settings.kafka.bootstrap)
+        told = asyncio.get_running_loop().call_later(
+            _QUIET_SECONDS, log.info, "still waiting for the topic %s from %s", settings.topic, where
+        )
+        try:
+            if not await _unless(stop, loading):
+                return
+        finally:
+            told.cancel()
         if not gc.isenabled():
             # What was loaded stays: keep it out of later garbage collections.
             gc.freeze()
@@ -69,9 +79,9 @@ async def serve(settings: Settings, stop: asyncio.Event, ready: Callable[[str], 
         instance = Instance(name, port, settings.scheme, settings.flag("leader.eligibility"))
         if not await _unless(stop, asyncio.ensure_future(running.join(instance))):
             return
-        where = f"{settings.scheme}://{join_address(settings.host, port)}"
+        url = f"{settings.scheme}://{join_address(settings.host, port)}"
         ready(
-            f"Headrace {__version__} is ready: schema registry on {where}, {len(running.state.subjects)} subjects in "
+            f"Headrace {__version__} is ready: schema registry on {url}, {len(running.state.subjects)} subjects in "
             f"{settings.topic} ({time.monotonic() - began:.2f} s)"
         )
         stopping = asyncio.ensure_future(stop.wait())
@@ -127,6 +137,7 @@ def _listen(
         lifespan="off",
         ws="none",
         log_config=None,
+        log_level="warning",  # it calls itself running before the topic is read
         access_log=False,
         server_header=False,
         date_header=False,

@@ -48,6 +48,9 @@ def test_a_link_from_its_making_to_its_end(headrace, broker, source, tmp_path):
     ]
     assert headrace("mirror", "list").lines[1].split()[:5] == ["dc1", source.bootstrap, "active", "1", "2"]
 
+    refused = headrace("produce", topic, stdin="here\n")
+    assert refused.code == 1
+    assert "a mirrored topic takes none until it is failed over ('headrace mirror list')" in refused.err
     assert headrace("mirror", "pause", "dc1").out == "The mirror link dc1 is paused.\n"
     assert headrace("mirror", "list", "--json").json[0]["state"] == "paused"
     assert headrace("mirror", "resume", "dc1").out == "The mirror link dc1 copies.\n"

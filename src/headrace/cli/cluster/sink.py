@@ -106,6 +106,11 @@ class Sink:
             return Failure(
                 f"A record to '{self.topic}' was not acknowledged in time; is the partition's leader up?"
             )
+        if error.code() == KafkaError.INVALID_REQUEST:
+            return Failure(
+                f"A record to '{self.topic}' was refused as invalid; a mirrored topic takes none until it is failed over "
+                "('headrace mirror list')."
+            )
         return Failure(f"A record to '{self.topic}' was not written: {sentence(error)}")
 
 

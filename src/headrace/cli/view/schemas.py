@@ -34,4 +34,4 @@ def reasons(messages: Iterable[str]) -> Iterator[str]:
         if message.startswith(("{oldSchema", "{validateFields")):
             continue
         found = _DESCRIPTION.search(message)
-        yield (found[1] if found is not None else message).rstrip("'\"}")
+        yield message if found is None else found[1].rstrip("'\"}")

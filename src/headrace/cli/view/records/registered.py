@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli.failure import Exit, Failure
 from headrace.client.errors import ClientError, SerializationError
 from headrace.client.registry_codec import RegistryCodec
-from headrace.client.registry_rest import RegistryRest, RegistryUnreachable
+from headrace.client.registry_rest import RegistryError, RegistryRest, RegistryUnreachable
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+
+SUBJECT_NOT_FOUND = 40401
 
 
 class Registered:
@@ -49,6 +51,13 @@ class Registered:
             return self._codec.encode(subject, value)
         except SerializationError as error:
             raise Failure(f"Line {number}: {error}.") from None
+        except RegistryError as error:
+            if error.code != SUBJECT_NOT_FOUND:
+                raise _failure(error) from None
+            raise Failure(
+                f"The registry has no schema for {subject}; 'headrace schemas register {subject} FILE' gives it one, --subject names "
+                "another."
+            ) from None
         except ClientError as error:
             raise _failure(error) from None
 
