@@ -20,8 +20,15 @@ from headrace.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
 )
+from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.list_groups import ListGroupsRequest
+from headrace.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from headrace.wire.messages.share_group_describe import ShareGroupDescribeRequest
+from headrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from headrace.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.server.share.group_settings import configure
 from tests.waiting import until
@@ -342,3 +349,23 @@ def test_without_the_feature_level_there_are_no_share_groups(
         assert client.call(UpdateFeaturesRequest(1000, [lower]), 2).error_code == 0
         (described,) = client.call(ShareGroupDescribeRequest(["g"]), 1).groups
         assert described.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_group_of_consumers_stays_one_though_it_is_empty(
+    broker: BrokerThread, names: tuple[str, str]
+) -> None:
+    topic, group = names
+    with WireClient(broker.bootstrap) as client:
+        [found] = client.call(FindCoordinatorRequest(coordinator_keys=[group]), 4).coordinators
+        assert found.error_code == 0
+        kept = OffsetCommitRequestTopic(topic, partitions=[OffsetCommitRequestPartition(0, 7)])
+        until(
+            lambda: (
+                client.call(OffsetCommitRequest(group, topics=[kept]), 9).topics[0].partitions[0].error_code
+                == 0
+            ),
+            "the commit",
+        )
+        joined = client.call(ShareGroupHeartbeatRequest(group, "m1", 0, None, [topic]), 1)
+        assert joined.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        assert joined.error_message == f"Group {group} is not a share group."

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from headrace.server.coordinator.write import Write
 from headrace.server.groups.assignors.simple import Subscriber, assign_simple
-from headrace.server.groups.classic.group import ClassicGroup
 from headrace.server.groups.client import Client
 from headrace.server.groups.records import GroupRecord
 from headrace.server.groups.share.group import LEAVE_EPOCH, NONE, Partitions, ShareGroup, ShareMember, without
@@ -36,7 +35,7 @@ def heartbeat(state: GroupState, client: Client, request: ShareGroupHeartbeatReq
         return _leave(state, request)
     records: list[GroupRecord] = []
     joins = request.member_epoch == 0
-    group = _find_group(state, request.group_id, joins, records)
+    group = _find_group(state, request.group_id, joins)
     before = _member(state, group, request.member_id, request.member_epoch)
     member = replace(
         before,
@@ -110,17 +109,15 @@ def _validate(request: ShareGroupHeartbeatRequest) -> None:
         raise invalid("SubscribedTopicNames must be set in first request.")
 
 
-def _find_group(state: GroupState, group_id: str, create: bool, records: list[GroupRecord]) -> ShareGroup:
+def _find_group(state: GroupState, group_id: str, create: bool) -> ShareGroup:
     group = state.share_groups.get(group_id)
     if group is not None:
         return group
-    other = state.groups.get(group_id)
-    if other is not None and not (create and isinstance(other, ClassicGroup) and other.is_empty):
+    if group_id in state.groups:
+        # As in Kafka, not even an empty one gives way: it may have offsets that its consumers come back for.
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
     if not create:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} does not exist.")
-    if other is not None:
-        records += other.tombstones()
     return ShareGroup(group_id)
 
 
