@@ -245,3 +245,15 @@ def test_new_producer_ids_are_above_all_mirrored_ones(source, target, site, mirr
     after = ask(target, InitProducerIdRequest(None, 0), 4).producer_id
     assert after > mine + 1_000_000
     assert after > before
+
+
+def test_a_link_to_the_cluster_itself_says_so_and_follows_nothing(site, target):
+    topic = target.create_topic()
+    site.link(target.bootstrap, topics=[topic], name="itself")
+
+    def link():
+        return next(each for each in site.call(mirrors.describe) if each.name == "itself")
+
+    until(lambda: any("it is this cluster itself" in each for each in link().trouble), "the sentence")
+    assert link().topics == []
+    site.call(mirrors.delete, "itself")

@@ -60,6 +60,8 @@ class SourceCluster:
         self._clock = clock
         self._nodes: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], AsyncConnection] = {}
+        self.cluster_id: str | None = None
+        """As of the last metadata."""
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -137,6 +139,7 @@ class SourceCluster:
         asked = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         reply = await self.call(MetadataRequest(asked, allow_auto_topic_creation=False))
         self._nodes = {broker.node_id: (broker.host, broker.port) for broker in reply.brokers}
+        self.cluster_id = reply.cluster_id
         found = {}
         for topic in reply.topics:
             if topic.name is None or topic.error_code not in (0, ErrorCode.LEADER_NOT_AVAILABLE):

@@ -8,6 +8,7 @@ from headrace.server.cluster.mirror_following import FollowedTopic, follow_topic
 from headrace.server.cluster.mirror_links import is_internal, matches
 from headrace.server.cluster.node import ClusterNode
 from headrace.server.mirror.source import SourceCluster
+from headrace.wire.errors import ErrorCode, KafkaError
 
 LOOKS_PER_COMPARISON = 3
 """How many looks it takes until settings are compared although nothing else has changed: describing thousands of topics is dear."""
@@ -31,6 +32,11 @@ class TopicFollower:
             if matches(self._link.topics, name) and not topic.internal and not is_internal(name)
         }
         image = self._cluster.image
+        if self._source.cluster_id == image.cluster_id:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"it is this cluster itself. Delete the link ('headrace mirror delete {self._link.name}') and name another source.",
+            )
         new = [
             name
             for name, topic in found.items()
