@@ -359,10 +359,10 @@ def test_unmodified_consumers_handle_every_record_exactly_once_through_a_divert_
         assert town.run("divert", *asked, "--copy", "--wait", "90s") == 0
         assert state() is State.DIVERTED
 
+        so_far = town.count("results")
         town.handler(*group_reads)
         town.handler(*backlog_reads)
         fill(town.bootstrap, topic, 500, 600)
-        so_far = town.count("results")
         until(lambda: town.count("results") > so_far, "both sides at work")
         town.kill("a")
         town.kill("b")
